@@ -69,7 +69,7 @@ pub(crate) struct Counter {
     pub(crate) seen: Option<WindowCount>,
 }
 
-/// The state of an algorithm; of a key that was never used, or is as if it never had been, there is none.
+/// The state of an algorithm for a key. A key without a state is as if never used.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) enum State {
     #[default]
@@ -111,7 +111,7 @@ pub(crate) trait Meter {
     /// What the state says of itself.
     fn numbers(&self, state: Option<&Self::State>, now: u64) -> Numbers;
 
-    /// How many units are counted, also beyond the limit. Rounded up.
+    /// The number of units that are counted, also beyond the limit. Rounded up.
     fn used(&self, state: Option<&Self::State>, now: u64) -> u64;
 
     /// Counts `cost` if it passes. The same as to check, to charge and to ask for the numbers.
@@ -125,7 +125,7 @@ pub(crate) trait Meter {
         self.numbers(state.as_ref(), now).beside(verdict)
     }
 
-    /// The class of the state after an operation whose answer is `decision`.
+    /// The class of the state after an operation that was answered with `decision`.
     #[inline(always)]
     fn class(&self, decision: &Decision) -> Class {
         decision.class()
@@ -178,7 +178,7 @@ macro_rules! state_kinds {
 
 state_kinds!(Bucket(FullAt), Fixed(WindowCount), Sliding(Log), Approx(Pair));
 
-/// A state that is two words. The first is the instant from which it is as if never used, never zero.
+/// A state that fits two words. The first word is the instant from which the key is as if never used; it is never zero.
 pub(crate) trait Words: StateKind {
     fn pack(&self) -> [u64; 2];
     fn unpack(words: [u64; 2]) -> Self;

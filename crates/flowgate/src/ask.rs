@@ -8,9 +8,9 @@ use crate::time::{Span, Time};
 pub struct Ask {
     /// The operation.
     pub op: Op,
-    /// How many units it is about.
+    /// The number of units.
     pub cost: u64,
-    /// When it happens.
+    /// The time of the request.
     pub now: Time,
 }
 
@@ -34,7 +34,7 @@ impl Ask {
         Ask { cost, ..self }
     }
 
-    /// Whether it may leave a counter where there was none.
+    /// True if it may create a counter.
     #[inline]
     pub(crate) fn counts(self) -> bool {
         self.cost > 0 && self.op.counts()
@@ -74,19 +74,19 @@ impl Op {
         }
     }
 
-    /// Whether it asks to pass: it can be denied. The others correct a count.
+    /// True if the operation asks to pass, so that a limit can deny it. The others, record and refund, correct a count.
     #[inline]
     pub fn asks(self) -> bool {
         matches!(self, Op::Take | Op::TakeWithin(_) | Op::CheckAndRecord | Op::Peek | Op::Deny)
     }
 
-    /// Whether it may change a counter.
+    /// True if the operation may change a counter.
     #[inline]
     pub fn changes(self) -> bool {
         !matches!(self, Op::Peek)
     }
 
-    /// Whether it may leave a counter where there was none.
+    /// True if it may create a counter.
     pub(crate) fn counts(self) -> bool {
         matches!(self, Op::Take | Op::TakeWithin(_) | Op::CheckAndRecord | Op::Record | Op::Deny)
     }

@@ -1,6 +1,6 @@
 //! Ban: a subject that is denied again and again stays out, longer each time.
 //!
-//! State      `until` and `level` (how many) of the last ban, remembered until `forget_at`, and beside it the
+//! State      `until` of the last ban and `level`, its number, remembered until `forget_at`, and beside it the
 //!            strikes: an exact log of the denials within the window.
 //! Rule       While `now < until` every request is denied and changes nothing. Otherwise a denial is a strike; the
 //!            N-th within the window clears the strikes and starts a ban of the next length, the last one repeating.
@@ -133,11 +133,11 @@ pub struct BanHit<'a> {
     /// Loaded by the store, changed by the decision.
     pub(crate) record: Record,
     pub(crate) standing: Standing,
-    /// Only a ban in force matters: the rule has no hits beside it, so it strikes nothing.
+    /// True if only a ban in force matters: the rule has no hits in the plan, so its denials are not counted.
     pub(crate) watches: bool,
-    /// The store is full and has no room for the record: strikes are lost.
+    /// True if the store is full and has no room for the record: strikes are lost.
     pub(crate) no_room: bool,
-    /// A strike was lost.
+    /// True if a strike was lost.
     pub(crate) lost: bool,
 }
 
@@ -163,12 +163,12 @@ impl<'a> BanHit<'a> {
         self.key
     }
 
-    /// Whether it only looks for a ban in force.
+    /// True if the hit only looks for a ban in force.
     pub fn watches(&self) -> bool {
         self.watches
     }
 
-    /// What became of it, once it was applied.
+    /// Where the subject stands after the plan was applied.
     pub fn standing(&self) -> Standing {
         self.standing
     }
@@ -179,7 +179,7 @@ impl<'a> BanHit<'a> {
         BanHit { record, watches, ..BanHit::new(self.key, self.ban, self.rule_id) }
     }
 
-    /// Sees whether a ban is in force.
+    /// Sets the standing by the loaded record: banned, or clear.
     pub(crate) fn look(&mut self, now: Time) {
         let in_force = self.record.last.filter(|last| now.as_nanos() < last.until);
         self.standing = match in_force {

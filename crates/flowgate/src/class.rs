@@ -68,7 +68,7 @@ impl Limit {
 }
 
 impl Decision {
-    /// The class of a counter whose numbers these are.
+    /// The class of a counter by the numbers of a decision about it.
     #[inline(always)]
     pub(crate) fn class(&self) -> Class {
         match (self.limit, self.remaining) {

@@ -81,7 +81,7 @@ pub(crate) struct After {
     pub(crate) window: Window,
 }
 
-/// What was asked for, in canonical form: two limits are the same iff these are.
+/// The numbers of a limit as they were given, in canonical form: limits with equal specs are the same limit.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Spec {
     algorithm: Algorithm,

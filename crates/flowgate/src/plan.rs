@@ -60,7 +60,7 @@ pub struct Plan<'p, 'a> {
 pub struct PlanPart<'p, 'a> {
     /// The operation.
     pub op: Op,
-    /// How many units it is about.
+    /// The number of units.
     pub cost: u64,
     /// The limits it meets. Hits of one rule stand next to each other.
     pub hits: &'p mut [Hit<'a>],
@@ -228,7 +228,7 @@ fn is_exceeded(hits: &[Hit<'_>]) -> bool {
     hits.iter().any(|hit| !hit.outcome.allowed())
 }
 
-/// Whether a rule whose verdicts are in is charged although it denies.
+/// True if a rule counts the request although it denies it. The verdicts of its hits are known.
 #[inline]
 fn counts_denied(hits: &[Hit<'_>]) -> bool {
     let no_room = || hits.iter().any(|hit| hit.no_room);
@@ -246,7 +246,7 @@ impl Verdict {
         if self.allowed() { Verdict::Deny(Retry::After(REFUSED_RETRY)) } else { self }
     }
 
-    /// The longer wait of two denials, the denial beside an allowance, the longer delay of two allowances.
+    /// The verdict of two limits together: a denial wins; of two denials the longer wait, of two passes the longer delay.
     fn and(self, other: Verdict) -> Verdict {
         match (self, other) {
             (Verdict::Deny(first), Verdict::Deny(second)) => Verdict::Deny(first.max(second)),

@@ -55,7 +55,7 @@ impl Approx {
     #[inline]
     fn view(&self, state: Option<&Pair>, now: u64) -> View {
         let start = now - now % self.period;
-        // What is over is as if it had never been, also where it was written under another period.
+        // A pair that is over counts nothing, even one that was written under another period.
         let Some(&Pair { forget_at, previous, current }) = state.filter(|pair| now < pair.forget_at) else {
             return View { start, at: now, previous: 0, current: 0 };
         };

@@ -52,7 +52,7 @@ pub(crate) struct WindowCount {
 }
 
 impl WindowCount {
-    /// What was counted in the window that is open at `now`.
+    /// The number of units in the window that is open at `now`; 0 if none is open.
     #[inline]
     pub(crate) fn count_at(state: Option<&WindowCount>, now: u64) -> u64 {
         state.filter(|window| now < window.ends_at).map_or(0, |window| window.count)

@@ -9,7 +9,7 @@ pub(crate) trait Ticks: Copy + Ord + Default + From<u64> + Into<u128> {
     fn plus(self, other: Self) -> Self;
     /// No less than nothing.
     fn minus(self, other: Self) -> Self;
-    /// How often `other` goes into it. The caller knows that it fits.
+    /// The quotient, rounded down. The caller knows that it fits 64 bits.
     fn over(self, other: Self) -> u64;
     /// Whole nanoseconds and the ticks that are left. The caller knows that they fit.
     fn split(self, ticks_per_nano: u64) -> (u64, u64);

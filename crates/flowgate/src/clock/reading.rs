@@ -32,7 +32,7 @@ use crate::time::{Span, Time};
 pub struct Reading {
     /// The time on the clock.
     pub now: Time,
-    /// How far that is ahead of the wall clock.
+    /// The time by which `now` is ahead of the wall clock.
     pub ahead: Span,
 }
 

@@ -18,7 +18,7 @@ use super::anchor::Anchor;
 use super::wall::{ClockStatus, WallClock};
 use crate::time::Time;
 
-/// How long an anchor is used.
+/// The age at which an anchor is renewed.
 const RENEW_AFTER_NANOS: u64 = 1_000_000_000;
 
 /// Ticks are multiplied by the nanoseconds of 2^32 ticks and divided by 2^32.
@@ -35,7 +35,7 @@ pub(super) fn not_before(earliest: Time) {
     process_clock().not_before(earliest);
 }
 
-/// What became of the wall clock.
+/// How far the clock is ahead of the wall clock, and the steps of the wall clock so far.
 pub(super) fn status() -> ClockStatus {
     process_clock().status()
 }
@@ -80,7 +80,7 @@ impl Source for Machine {
         self.counter.delta_as_nanos(0, 1 << SCALE_BITS).max(1)
     }
 
-    /// A date before 1970 is the epoch.
+    /// A wall clock before 1970 reads as the epoch.
     fn wall(&self) -> u64 {
         let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Time::from_nanos(u64::try_from(since_epoch.as_nanos()).unwrap_or(u64::MAX)).as_nanos()
@@ -221,7 +221,7 @@ impl<S: Source> SystemClock<S> {
         self.wall_clock().status(ahead)
     }
 
-    /// The ticks at the anchor; the anchor, whose monotonic instants count from there on; and the nanoseconds to add to them.
+    /// The ticks at the anchor; the anchor itself, whose `since` is 0; and the nanoseconds that had passed at these ticks.
     fn anchor(&self) -> (u64, Anchor, u64) {
         let [since, time, ahead, carried] =
             [&self.since, &self.time, &self.ahead, &self.carried].map(|word| word.load(Relaxed));

@@ -17,10 +17,10 @@ use crate::time::Span;
 const MAX_SMALL_STEP_NANOS: u64 = 1_000_000_000;
 /// Drift explains at most one part in this many.
 const MAX_DRIFT_DIVISOR: u64 = 1_000;
-/// How long a step forward has to last. Two seconds need three readings, a second apart.
+/// The time that a step forward must last before it is followed. Two seconds need three readings, a second apart.
 const STEP_CONFIRMED_NANOS: u64 = 2_000_000_000;
 
-/// What became of the wall clock, as a [`Clock`](crate::Clock) has seen it.
+/// How a [`Clock`](crate::Clock) and the wall clock differ, and the steps of the wall clock that it has seen.
 ///
 /// Steps of up to a second are not counted, nor is drift.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -38,9 +38,9 @@ pub struct ClockStatus {
 /// Steps of the wall clock in one direction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Steps {
-    /// How many there were.
+    /// Their number.
     pub count: u64,
-    /// How far the latest one went.
+    /// The length of the latest one.
     pub latest: Span,
 }
 
@@ -83,7 +83,7 @@ impl WallClock {
         } else if let Some(confirmed) = self.confirm(forward, elapsed, tolerance) {
             confirmed
         } else {
-            // Not believed yet: all goes on as if the wall clock had not been read.
+            // The step is not confirmed yet, so this reading of the wall clock is ignored.
             return Anchor { since: monotonic, time: now, ahead: expected_ahead };
         };
         let ahead = now.saturating_sub(wall);

@@ -8,7 +8,7 @@ use crate::algorithm::{Approx, Bucket, Fixed, Law, Pace, Sliding, Window};
 use crate::calendar::{Calendar, TimeZone};
 use crate::time::{NANOS_PER_MICRO, Span};
 
-/// How long `pace` lets a request wait when nothing else is said.
+/// The longest wait of `pace` if `max_wait` is not given.
 const DEFAULT_MAX_WAIT: MaxWait = MaxWait::AtMost(Span::from_secs(1));
 
 /// A limit in the making.

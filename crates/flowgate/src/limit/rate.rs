@@ -127,8 +127,8 @@ impl Period {
     ///
     /// # Errors
     /// When it is zero or longer than 366 days.
-    pub fn secs(number: u64) -> Result<Period, LimitError> {
-        Period::new(number, Unit::Second)
+    pub fn secs(secs: u64) -> Result<Period, LimitError> {
+        Period::new(secs, Unit::Second)
     }
 
     /// The number of units.

@@ -103,13 +103,13 @@ impl ChangedShards {
     }
 }
 
-/// How far a visit of all shards has come; a new one begins with the first.
+/// The position of a visit through all shards. A new cursor is at the first shard.
 #[derive(Debug, Default)]
 pub struct VisitCursor {
     shard: usize,
-    /// Where to go on in the shard; `None` before its beginning.
+    /// The tag at which the visit of the shard goes on; `None`: it has not begun.
     next: Option<Tag>,
-    /// Those that vanished from the shard, as far as they are not written.
+    /// The counters that vanished from the shard and are not written yet.
     gone: Vec<Tag>,
     lost_track: bool,
     /// Measures the steps, if that was asked for.
@@ -123,7 +123,7 @@ impl VisitCursor {
         VisitCursor { clock: Some(clock), ..VisitCursor::default() }
     }
 
-    /// How long the last step of a visit that is timed held the lock of a shard.
+    /// The time for which the last step of a timed visit held the lock of a shard.
     pub fn held(&self) -> Span {
         self.held
     }
@@ -165,12 +165,12 @@ impl MemoryStore {
         self.visit(Visit::Changed, cursor, out)
     }
 
-    /// How many shards a visit has behind it, and of how many.
+    /// The number of shards that a visit is done with, and the number of all shards.
     pub fn visited(&self, cursor: &VisitCursor) -> (usize, usize) {
         (cursor.shard.min(self.shards.len()), self.shards.len())
     }
 
-    /// As [`MemoryStore::changed`], of all counters. For the next visit of changes it is as if this one had not been.
+    /// As [`MemoryStore::changed`], of all counters. It leaves the marks of changes alone, for the next visit of changes.
     pub fn all(&self, cursor: &mut VisitCursor, out: &mut Vec<u8>) -> bool {
         self.visit(Visit::All, cursor, out)
     }
@@ -285,7 +285,7 @@ impl Shard {
         Some(word * 64 + bits.trailing_zeros() as u8)
     }
 
-    /// Fetches the slots of the changed groups from `first` on, as many as a visit looks at.
+    /// Prefetches the slots of changed groups, from group `first` on, as many as one step of a visit reads.
     fn prefetch_changed(&self, first: u8) {
         let mut next = self.changed_group(first);
         for _ in 0..VISIT_GROUPS {

@@ -77,13 +77,14 @@ impl Shard {
         self.raise_floor(last);
     }
 
-    /// How many parts of a counter [`Shard::drop_expired`] would drop.
+    /// The number of parts of a counter that [`Shard::drop_expired`] would drop.
     pub(super) fn expired_parts(&self, tag: Tag, now: u64) -> usize {
         let parts = [tag, tag.seen()].into_iter().filter_map(|tag| self.find(tag).ok());
         parts.filter(|&index| self.slots[index].has_expired(now)).count()
     }
 
-    /// What was forgettable at `forgotten` is gone: no time up to that instant is decided for any more.
+    /// Notes that states which ended at `forgotten` are gone: from now on no request is decided at a time up to that
+    /// instant.
     pub(super) fn raise_floor(&mut self, forgotten: u64) {
         if forgotten > 0 {
             self.floor = self.floor.max(forgotten + 1);

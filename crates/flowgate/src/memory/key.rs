@@ -85,7 +85,8 @@ impl Subject {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub struct CounterId(u64);
 
-/// Set in the name of the counter that `after=` keeps beside its limit's own, which thus sorts right behind it.
+/// Set in the name of the counter of `after=`. The rest of the name is that of the limit's own counter, so both are neighbours
+/// in the table.
 const SEEN_BIT: u64 = 1;
 
 /// The number of the database.

@@ -36,23 +36,23 @@ pub(super) use resize::{RESERVED_BYTES, Room, SpareRoom};
 pub(super) struct Shard {
     pub(super) slots: Vec<Slot>,
     positions: usize,
-    /// No time is decided for before this: what was dropped as expired no longer mattered then.
+    /// Every request is decided at this time or later. States that were dropped as expired had ended before it.
     pub(super) floor: u64,
-    /// How many calls from now the next sweep is due.
+    /// The number of calls until the next sweep.
     pub(super) calls_to_sweep: u32,
     live: usize,
     /// Where the next sweep starts.
     pub(super) hand: usize,
-    /// Behind the last slot that is taken.
+    /// The index behind the last slot in use.
     end: usize,
     /// See [`changes`](super::changes).
     pub(super) changed_groups: [u64; CHANGED_GROUPS / 64],
     pub(super) logs: Logs,
-    /// How many places for logs may be used: the allocation may have more, which are never touched.
+    /// The number of places for logs that may be used. The allocation may have more, which are never touched.
     places: usize,
-    /// What the logs hold beside their slots.
+    /// The bytes of the logs' own allocations.
     log_bytes: usize,
-    /// What was taken of the budget.
+    /// The bytes that this shard has taken from the budget.
     reserved: usize,
     /// When it was last swept whole because it was full.
     pub(super) swept_at: u64,
@@ -60,7 +60,7 @@ pub(super) struct Shard {
     pub(super) databases: Option<Arc<DatabaseCounts>>,
     /// Where changes are followed.
     pub(super) followed: Option<Box<Followed>>,
-    /// How many slots were looked at in order to drop them.
+    /// The number of slots that were examined in order to drop them.
     #[cfg(test)]
     touched: usize,
 }
@@ -95,7 +95,7 @@ impl Shard {
         }
     }
 
-    /// How many slots the counter of a hit needs, if it needs any: none where nothing is counted.
+    /// The number of slots that the counter of a hit needs; 0 if the hit counts nothing.
     #[inline]
     pub(super) fn slots_of(hit: &Hit<'_>) -> usize {
         if matches!(hit.limit.law(), Law::Unlimited) { 0 } else { 1 + usize::from(hit.limit.after_window().is_some()) }
@@ -155,8 +155,8 @@ impl Shard {
         }
     }
 
-    /// How many slots the record of a loaded ban may need that it does not have: one for the first strike. A ban takes
-    /// the place of its strikes.
+    /// The number of slots that the record of a loaded ban may need and does not have: one for the first strike. A ban uses
+    /// the slot of its strikes.
     pub(super) fn missing_ban(hit: &BanHit<'_>) -> usize {
         usize::from(hit.record.strikes.is_none() && !hit.watches)
     }
@@ -464,7 +464,7 @@ impl Shard {
         self.live -= 1;
     }
 
-    /// Counts slots that come or go in their database. Those of the first one are the rest.
+    /// Counts slots that come or go in their database. The first database is not counted: it has what the others leave.
     #[inline]
     fn count_database(&self, tag: Tag, slots: i32) {
         if tag.is_in_other_database() {

@@ -79,7 +79,7 @@ const CLASS_SHIFT: u32 = 4;
 const CHANGED_BIT: u8 = 1 << 6;
 const MARK_SHIFT: u32 = 8;
 
-/// What a slot says of its state beside the words.
+/// What a slot holds beside the two words of its state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Label {
     /// Of a limit's counter the algorithm, of a ban the level.
@@ -239,7 +239,7 @@ impl Slot {
         is_valid.then_some(slot)
     }
 
-    /// The same state, earlier by so many nanoseconds.
+    /// The same state `nanos` nanoseconds earlier.
     pub(super) fn moved_back(&self, nanos: u64) -> Slot {
         let word = if self.is(Kind::Banned) { self.word.saturating_sub(nanos) } else { self.word };
         Slot { forget_at: self.forget_at.saturating_sub(nanos), word, ..*self }
@@ -300,7 +300,7 @@ impl Slot {
         self.tag().group()
     }
 
-    /// Whether it is a counter that `after=` or a ban keeps beside another.
+    /// True for the second part of a counter: that of `after=`, or the strikes of a ban.
     #[inline]
     pub(super) fn is_second(&self) -> bool {
         self.tag().is_second()
@@ -317,20 +317,20 @@ impl Slot {
         self.bits() == Kind::Empty as u8
     }
 
-    /// Of a log that lies beside the table, its index there.
+    /// The index of the log in [`Logs`]; `None` if the slot has no log.
     #[inline]
     pub(super) fn log_index(&self) -> Option<usize> {
         self.holds_log().then_some(self.word as usize)
     }
 
-    /// Moves the log that lies beside the table from one store of logs to another, if there is one.
+    /// Moves the log of this slot, if it has one, from one [`Logs`] to another.
     pub(super) fn move_log(&mut self, from: &mut Logs, to: &mut Logs) {
         if let Some(log) = self.log_index().and_then(|index| from.remove(index)) {
             self.word = to.insert(log) as u64;
         }
     }
 
-    /// Whether a log lies beside the table for it.
+    /// True if the slot has a log in [`Logs`].
     #[inline]
     pub(super) fn holds_log(&self) -> bool {
         self.is(Kind::Log)
@@ -342,7 +342,7 @@ impl Slot {
         self.forget_at < now.saturating_sub(GRACE_NANOS)
     }
 
-    /// From when the state is as if never used, to within a nanosecond.
+    /// The instant from which the state is as if never used, to within a nanosecond.
     #[inline]
     pub(super) fn forget_at(&self) -> u64 {
         self.forget_at

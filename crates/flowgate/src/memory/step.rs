@@ -1,6 +1,6 @@
 //! One atomic step on locked shards: load the counters, make room for new ones, decide, keep.
 //!
-//! Rule       A caller whose time lies before what a shard has already forgotten is decided for at that later instant.
+//! Rule       A request whose time lies before the floor of a shard (what ended before that is forgotten) is decided at the floor.
 //! Rule       Room is made before the decision, so a decision that charges can always be kept.
 
 use std::sync::atomic::Ordering::Relaxed;
@@ -72,8 +72,7 @@ pub(super) fn apply_to(
     }
 }
 
-/// Loads counters and bans, and gives the instant to decide for: a caller whose time lies before what the shards have
-/// already forgotten is decided for at that later instant.
+/// Loads counters and bans. Returns the instant at which to decide: `now`, or the floor of a shard that is later.
 #[inline]
 pub(super) fn load(
     locked: &mut impl LockedShards,

@@ -49,7 +49,7 @@ pub struct Hit<'a> {
     pub(crate) counter: LoadedCounter,
     /// The classes of the counter's two parts: loaded and changed with it.
     pub(crate) classes: [Class; 2],
-    /// How many slots of its counter the store neither has nor has made room for.
+    /// The number of slots of the counter that the store does not have and has not made room for.
     pub(crate) new_slots: u8,
     /// The store has no room for the new slots, so the counter cannot be charged.
     pub(crate) no_room: bool,
@@ -107,13 +107,13 @@ impl<'a> Hit<'a> {
         self
     }
 
-    /// What became of it, once it was applied.
+    /// The decision of this limit alone, after the plan was applied.
     pub fn outcome(&self) -> &Decision {
         &self.outcome
     }
 
-    /// How many units are counted, once a [`Op::Peek`](crate::Op::Peek) was applied: also those that a record counted
-    /// beyond the limit, of which `sliding` keeps none. With `after=`, all units of its period, the free ones included.
+    /// The number of units that are counted, after a [`Op::Peek`](crate::Op::Peek) was applied: also those that a record
+    /// counted beyond the limit, of which `sliding` keeps none. With `after=`, all units of its period, the free ones included.
     /// Rounded up.
     ///
     /// ```

@@ -25,12 +25,12 @@ use crate::time::Time;
 /// The counters and the ban records of a plan, each once however many parts meet it.
 #[derive(Debug)]
 pub(crate) struct SharedCounters<'a> {
-    /// Those that the plan may create come first.
+    /// Hits whose counters the plan may create come first.
     pub(crate) hits: Vec<Hit<'a>>,
     pub(crate) bans: Vec<BanHit<'a>>,
-    /// How many of `hits` the plan may create.
+    /// The number of `hits`, from the first on, whose counters the plan may create.
     pub(crate) creatable_hits: usize,
-    /// How many of `bans` the plan may create.
+    /// The number of `bans`, from the first on, whose records the plan may create.
     pub(crate) creatable_bans: usize,
     /// Where the counters and records of each part are.
     parts: Vec<PartIndices>,
@@ -273,7 +273,7 @@ fn conclude(now: Time, parts: &mut [PlanPart<'_, '_>], shared: &mut SharedCounte
     }
 }
 
-/// Calls `act` on the hits of each rule and the number of the first of them.
+/// Calls `act` for each rule, with the index of its first hit and with its hits.
 fn each_rule<'a>(hits: &mut [Hit<'a>], mut act: impl FnMut(usize, &mut [Hit<'a>])) {
     let mut first = 0;
     for rule in hits.chunk_by_mut(|a, b| a.rule_id == b.rule_id) {

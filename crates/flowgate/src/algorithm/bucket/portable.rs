@@ -43,7 +43,7 @@ impl BucketTerms {
         match self.room {
             Some(room) => room.write(args),
             None => {
-                // Every debt is more than -1.
+                // A room of -1 denies every request: no debt is that small.
                 args.minus_one();
                 args.number(0);
             }

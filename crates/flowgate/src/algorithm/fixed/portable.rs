@@ -9,7 +9,8 @@ use crate::limit::Unit;
 use crate::portable::{Arguments, Portable};
 use crate::time::NANOS_PER_MICRO;
 
-/// How far the script's clock may be from the caller's before the script asks for other ends of calendar periods.
+/// The largest difference between the clocks of the script and the caller for which the ends of calendar periods are sent
+/// along. Beyond it, the script asks for others.
 const MAX_CLOCK_SKEW_NANOS: u64 = 60 * 1_000_000_000;
 
 impl Portable for Fixed {
@@ -57,7 +58,8 @@ impl Window {
     }
 }
 
-/// Writes from when the ends of the periods around an instant hold, their number and the ends.
+/// Writes the ends of the calendar periods around an instant: the time from which the list is valid, the number of ends, and
+/// the ends.
 fn write_ends(calendar: &Calendar, around: u64, args: &mut impl Arguments) {
     let from = around.saturating_sub(MAX_CLOCK_SKEW_NANOS) / NANOS_PER_MICRO;
     let mut ends = SmallVec::<[u64; 4]>::new();

@@ -16,7 +16,8 @@ const SPARSE_FRACTION: (usize, usize) = (3, 8);
 /// A table that was read is laid out anew when fewer than 3/4 of its positions are taken.
 const TRIMMED_FRACTION: (usize, usize) = (3, 4);
 
-/// A table that is read grows to this many times its counters at once, and itself, where so many are expected.
+/// While a journal is read, a table makes room at once for up to this many times its counters beside them, if as many are
+/// expected.
 const MAX_AHEAD_FACTOR: usize = 7;
 
 /// The places of its logs are as sparse, but packed only when that frees one place for every this many slots of the table: fewer
@@ -129,7 +130,7 @@ impl Shard {
         budget.used() < budget.max_bytes() / 2 && self.resize(room, now, budget)
     }
 
-    /// Gives back the room of a table that was read and has more of it than one that grew by itself.
+    /// Gives room back after a journal was read: the table may then be larger than one that grew counter by counter.
     pub(in crate::memory) fn trim(&mut self, now: u64, budget: &Budget) {
         if self.live * TRIMMED_FRACTION.1 < self.positions * TRIMMED_FRACTION.0 && self.positions > MIN_POSITIONS {
             let positions = roomy(self.live);
