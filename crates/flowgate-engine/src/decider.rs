@@ -286,12 +286,6 @@ impl Decider {
         Ok(reply)
     }
 
-    /// Prefetches the counter of an ad hoc key into the processor's cache. Changes no state.
-    #[inline]
-    pub fn prefetch(&self, key: Key) {
-        self.memory.prefetch(key);
-    }
-
     /// The time until an ad hoc key is as if never used; `None` if it already is.
     pub fn limit_lifetime<'k>(&self, key: impl Into<AdHocKey<'k>>, at: impl Into<Reading>) -> Option<flowgate::Span> {
         let at = at.into();

@@ -51,7 +51,7 @@ impl PlannedTake {
         self.evaluation.begin(Op::Take, cost);
     }
 
-    /// A key of each subject that it counts, for [a prefetch](flowgate::MemoryStore::prefetch_logs).
+    /// A key of each subject that it counts, for [a prefetch](flowgate::MemoryStore::prefetch).
     #[inline]
     pub fn subjects(&self) -> impl Iterator<Item = Key> {
         let mut last = None;

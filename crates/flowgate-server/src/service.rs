@@ -44,8 +44,8 @@ use crate::server::StartError;
 pub use bans::BanError;
 pub use joint::JointRequest;
 pub(crate) use joint::{PartRules, plan as plan_joint};
+pub(crate) use keys::HashedKey;
 pub use keys::KeyDecision;
-pub(crate) use keys::PrefetchedKey;
 use pause::PauseInForce;
 pub use pause::{MAX_PAUSE, Pause};
 pub use snapshot::Snapshot;
@@ -283,7 +283,7 @@ impl Service {
         self.snapshot.load()
     }
 
-    /// Plans a take where counters live in memory, and prefetches its counters.
+    /// Plans a take where counters live in memory.
     #[inline]
     pub(crate) fn plan_take<'q>(
         &self,

@@ -76,7 +76,7 @@
 //! * **Memory is capped** (64 MiB by default, about 1.5 million keys of a `bucket`; [`LimiterBuilder::max_bytes`]).
 //!   When it is full, what is closest to unused is forgotten first and [`MemoryStats`] counts it; a forgotten
 //!   subject has its full allowance again. If that must not be, deny new ones: [`WhenFull::Deny`].
-//! * **A `sliding` log** keeps a time per unit, up to 1024 of them (16 KiB); above, it rounds times up to a grid and
+//! * **A `sliding` log** keeps a time per unit, up to 1024 of them (8 KiB); above, it rounds times up to a grid and
 //!   needs no more. Where even that is too much, `approx` is 16 bytes.
 //! * **Counters live in the process.** Another process counts for itself.
 //!

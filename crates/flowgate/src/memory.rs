@@ -42,7 +42,6 @@ use crate::plan::{Hit, Plan, PlanPart};
 use crate::redis_cell::{Throttle, ThrottleError, ThrottleReply};
 use crate::time::{Span, Time};
 use budget::Budget;
-use logs::Logs;
 use shard::RESERVED_BYTES;
 use shards::{ShardGuard, Shards};
 use step::{OneShard, SeveralShards, apply_to, keep, load, make_room};

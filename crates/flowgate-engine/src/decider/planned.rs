@@ -8,9 +8,9 @@ use crate::request::Request;
 use crate::rules::RuleSet;
 
 impl Decider {
-    /// Plans a take ahead of its decision, and prefetches its counters. A caller with several requests at hand plans them
-    /// all, and then decides one after the other: the answers are the same, and their cache misses overlap. The plan is
-    /// made in the place of an older one, from the fields of the request as they are read.
+    /// Plans a take ahead of its decision. A caller with several requests at hand plans them all, prefetches the counters of
+    /// [their subjects](PlannedTake::subjects), and then decides one after the other: the answers are the same, and their
+    /// cache misses overlap. The plan is made in the place of an older one, from the fields of the request as they are read.
     pub fn plan_ahead<'q>(
         &self,
         rules: &RuleSet,
@@ -20,7 +20,6 @@ impl Decider {
     ) {
         planned.begin(rules, cost);
         self.evaluate_rules(rules, &rules.read_fields(fields), &mut planned.evaluation, Evaluation::push);
-        planned.subjects().for_each(|subject| self.memory.prefetch(subject));
     }
 
     /// Decides a take that was planned ahead; `None` if it must be planned anew, since other rules are in force. The request

@@ -198,7 +198,7 @@ impl Dialogue {
 
     #[cold]
     fn execute_some(&mut self, mut executing: Box<Executing>) {
-        // A prefetched key is one of its database, which the transaction may change.
+        // A hashed key is one of its database, which the transaction may change.
         self.first = None;
         while self.goes_on() {
             // Only whole commands are kept for a transaction.

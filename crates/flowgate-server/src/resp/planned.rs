@@ -23,7 +23,7 @@ use super::reply::Reply;
 use super::session::Session;
 use crate::limit_cache;
 use crate::observer::PassCounts;
-use crate::service::{PrefetchedKey, Snapshot};
+use crate::service::{HashedKey, Snapshot};
 
 /// More commands gain nothing measurable, and their cache lines would push out each other.
 pub(super) const MAX_GROUP: usize = 16;
@@ -57,12 +57,12 @@ enum Question<'d> {
     Take(usize),
     Limit {
         key: &'d [u8],
-        counter: PrefetchedKey,
+        counter: HashedKey,
         limit: Rc<Limit>,
     },
     Throttle {
         key: &'d [u8],
-        counter: PrefetchedKey,
+        counter: HashedKey,
         throttle: Throttle,
     },
 }
@@ -71,7 +71,7 @@ enum Question<'d> {
 #[derive(Debug)]
 pub(super) enum FirstCommand {
     Take { plan: PlannedTake, size: usize, arguments: usize },
-    Key(PrefetchedKey),
+    Key(HashedKey),
 }
 
 /// Plans the first command that `decoder` holds.
@@ -84,9 +84,14 @@ pub(super) fn plan_first(decoder: &Decoder, session: &Session) -> Option<FirstCo
         Planning::Take => {
             let mut plan = PlannedTake::default();
             service.plan_take(&service.load_snapshot(), command::take_fields(&command)?, &mut plan);
+            plan.subjects().for_each(|subject| service.counters().prefetch(subject));
             Some(FirstCommand::Take { plan, size: command.bytes.len(), arguments: command.arguments() })
         }
-        Planning::Limit | Planning::Throttle => service.prefetch(session.key(command.word(1)?)).map(FirstCommand::Key),
+        Planning::Limit | Planning::Throttle => {
+            let key = service.hash_key(session.key(command.word(1)?))?;
+            service.counters().prefetch(key.key());
+            Some(FirstCommand::Key(key))
+        }
     }
 }
 
@@ -122,7 +127,7 @@ impl<'d> Group<'d> {
                 self.commands.push(PlannedCommand { arguments, bytes: decoder.ahead(size), question });
                 from = size;
             }
-            Some(FirstCommand::Key(prefetched)) => counter = Some(prefetched),
+            Some(FirstCommand::Key(hashed)) => counter = Some(hashed),
         }
         while self.commands.len() < MAX_GROUP
             && let Some(command) = decoder.plain_command(from)
@@ -132,22 +137,22 @@ impl<'d> Group<'d> {
             self.commands.push(PlannedCommand { arguments: command.arguments(), bytes: command.bytes, question });
         }
         if self.commands.len() > 1 {
-            self.prefetch_logs(session.shared.service.counters());
+            self.prefetch(session.shared.service.counters());
         }
     }
 
-    /// Reads a command, plans it, and prefetches its counters, unless its counter is prefetched. `None` if it is not of the
-    /// usual form.
+    /// Reads a command and plans it; its key may be hashed already. `None` if it is not of the usual form. The counters of
+    /// `CL.THROTTLE` are few bytes, and planning one takes no longer than fetching them: they are prefetched here.
     #[inline]
     fn plan_next(
         &mut self,
         command: &PlainCommand<'d>,
         session: &Session,
         snapshot: &Snapshot,
-        prefetched: Option<PrefetchedKey>,
+        hashed: Option<HashedKey>,
     ) -> Option<Question<'d>> {
         let service = &session.shared.service;
-        let prefetch = |key| prefetched.or_else(|| service.prefetch(session.key(key)));
+        let hash = |key| hashed.or_else(|| service.hash_key(session.key(key)));
         match command::planning(command.word(0)?)? {
             Planning::Take => {
                 let plan = &mut self.takes[self.planned_takes];
@@ -157,12 +162,14 @@ impl<'d> Group<'d> {
             Planning::Limit => {
                 let (2, key, limit) = (command.arguments(), command.word(1)?, command.word(2)?) else { return None };
                 let limit = limit_cache::parse(str::from_utf8(limit).ok()?).ok()?;
-                Some(Question::Limit { key, counter: prefetch(key)?, limit })
+                Some(Question::Limit { key, counter: hash(key)?, limit })
             }
             Planning::Throttle => {
                 let key = command.word(1)?;
                 let throttle = command::throttle_numbers(command.arguments(), |index| command.word(index + 1)).ok()?;
-                Some(Question::Throttle { key, counter: prefetch(key)?, throttle })
+                let counter = hash(key)?;
+                service.counters().prefetch(counter.key());
+                Some(Question::Throttle { key, counter, throttle })
             }
         }
     }
@@ -174,22 +181,21 @@ impl<'d> Group<'d> {
         Question::Take(self.planned_takes - 1)
     }
 
-    /// Prefetches the sliding logs of the counters, one step after the other for all of them.
-    fn prefetch_logs(&self, memory: &MemoryStore) {
-        let mut with_logs: SmallVec<[Key; 2 * MAX_GROUP]> = SmallVec::new();
-        let mut look = |counter: Key| {
-            if memory.prefetch_logs(counter) {
-                with_logs.push(counter);
-            }
-        };
+    /// Prefetches the counters of limits and their sliding logs, one step after the other for all of them. A prefetch waits
+    /// for the translation of its address, so those of a step stand close together: then the processor translates several at
+    /// a time.
+    fn prefetch(&self, memory: &MemoryStore) {
+        let mut counters: SmallVec<[Key; 2 * MAX_GROUP]> = SmallVec::new();
         for command in &self.commands {
             match &command.question {
-                Question::Take(number) => self.takes[*number].subjects().for_each(&mut look),
-                Question::Limit { counter, .. } => look(counter.key()),
+                Question::Take(number) => counters.extend(self.takes[*number].subjects()),
+                Question::Limit { counter, .. } => counters.push(counter.key()),
                 Question::Throttle { .. } => {}
             }
         }
-        with_logs.into_iter().for_each(|counter| memory.prefetch_entries(counter));
+        counters.iter().for_each(|counter| memory.prefetch(*counter));
+        counters.retain(|counter| memory.prefetch_logs(*counter));
+        counters.iter().for_each(|counter| memory.prefetch_entries(*counter));
     }
 
     /// The commands, in order.
@@ -218,22 +224,20 @@ impl<'d> Group<'d> {
                     None => return ControlFlow::Break(()),
                 }
             }
-            Question::Limit { key, counter, limit } => match service.take_prefetched(*counter, limit, at) {
+            Question::Limit { key, counter, limit } => match service.take_hashed(*counter, limit, at) {
                 Ok(decision) => {
                     session.batch.count_key(service, key, decision.allowed(), at);
                     command::write_limit(&decision, &mut reply);
                 }
                 Err(error) => reply.error(&Error::from(error).to_string()),
             },
-            Question::Throttle { key, counter, throttle } => {
-                match service.throttle_prefetched(*counter, throttle, at) {
-                    Ok(answer) => {
-                        session.batch.count_key(service, key, !answer.limited, at);
-                        reply.integers(answer.numbers());
-                    }
-                    Err(error) => reply.error(&Error::from(error).to_string()),
+            Question::Throttle { key, counter, throttle } => match service.throttle_hashed(*counter, throttle, at) {
+                Ok(answer) => {
+                    session.batch.count_key(service, key, !answer.limited, at);
+                    reply.integers(answer.numbers());
                 }
-            }
+                Err(error) => reply.error(&Error::from(error).to_string()),
+            },
         }
         ControlFlow::Continue(())
     }

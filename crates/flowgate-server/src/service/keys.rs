@@ -8,11 +8,11 @@ use flowgate_engine::{AdHoc, AdHocKey};
 use super::{Answer, Operation, Pending, Reset, Service, StoreAway};
 use crate::redis::{KeyQuestion, ThrottleQuestion};
 
-/// An ad hoc key that was [prefetched](Service::prefetch): the place of its counter is known.
+/// An ad hoc key that was [hashed](Service::hash_key): the place of its counter is known.
 #[derive(Clone, Copy, Debug)]
-pub struct PrefetchedKey(Key);
+pub struct HashedKey(Key);
 
-impl PrefetchedKey {
+impl HashedKey {
     pub(crate) fn key(self) -> Key {
         self.0
     }
@@ -74,15 +74,15 @@ impl Service {
         }
     }
 
-    /// Takes one unit from a key that was prefetched, where counters live in memory. The caller counts the answer, a batch at
+    /// Takes one unit from a key that was hashed, where counters live in memory. The caller counts the answer, a batch at
     /// a time, by [`Observer::key_seen`](crate::observer::Observer::key_seen).
     ///
     /// # Errors
     /// As [`Service::limit`].
     #[inline]
-    pub(crate) fn take_prefetched(
+    pub(crate) fn take_hashed(
         &self,
-        PrefetchedKey(key): PrefetchedKey,
+        HashedKey(key): HashedKey,
         limit: &Limit,
         at: Reading,
     ) -> Result<flowgate::Decision, OtherAlgorithm> {
@@ -112,14 +112,14 @@ impl Service {
         self.kept(true, reset, |reset| reset.map(|peek| peek.map(KeyDecision::as_stopgap)))
     }
 
-    /// As [`Service::take_prefetched`], for a call of `CL.THROTTLE`.
+    /// As [`Service::take_hashed`], for a call of `CL.THROTTLE`.
     ///
     /// # Errors
     /// As [`Service::throttle_at`].
     #[inline]
-    pub(crate) fn throttle_prefetched(
+    pub(crate) fn throttle_hashed(
         &self,
-        PrefetchedKey(key): PrefetchedKey,
+        HashedKey(key): HashedKey,
         throttle: &Throttle,
         at: Reading,
     ) -> Result<ThrottleReply, ThrottleError> {
@@ -162,18 +162,13 @@ impl Service {
         }
     }
 
-    /// Prefetches the counter of an ad hoc key into the processor's cache, for a later call. `None` if counters are not in
-    /// memory.
+    /// Finds the place of an ad hoc key's counter, for a later call. `None` if counters are not in memory.
     #[inline]
-    pub fn prefetch<'k>(&self, key: impl Into<AdHocKey<'k>>) -> Option<PrefetchedKey> {
-        self.shared.is_none().then(|| {
-            let key = self.decider.ad_hoc_key(key);
-            self.decider.prefetch(key);
-            PrefetchedKey(key)
-        })
+    pub fn hash_key<'k>(&self, key: impl Into<AdHocKey<'k>>) -> Option<HashedKey> {
+        self.shared.is_none().then(|| HashedKey(self.decider.ad_hoc_key(key)))
     }
 
-    /// The counters in memory, for a caller that prefetches more of them.
+    /// The counters in memory, for a caller that prefetches some of them.
     pub(crate) fn counters(&self) -> &MemoryStore {
         self.decider.memory()
     }

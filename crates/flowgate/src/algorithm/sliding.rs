@@ -10,13 +10,15 @@
 //!
 //! Memory: up to N = 1024, units keep their own time (those of one request share an entry). Above, times are
 //! rounded **up** to a grid of P/1024, so at most 1025 entries are kept; a unit is held one grid step too long at
-//! most, never too short. A single entry, all that most keys ever have, needs no log at all, and a
-//! few need no memory beside the log's place.
+//! most, never too short. An entry takes 8 bytes, or 16 where a request has more than three units. A single entry, all that most
+//! keys ever have, needs no log at all, and a few need no memory beside the log's place.
 
 mod entries;
 
 pub(crate) use entries::Entries;
 
+#[cfg(feature = "portable")]
+use super::MAX_EXACT_INTEGER;
 use super::{Charge, Meter, Numbers};
 use crate::ask::Ask;
 use crate::decision::{Retry, Verdict};
@@ -146,6 +148,12 @@ impl Entry {
         if now < self.leaves_at { self.units } else { 0 }
     }
 
+    /// The same entry with the units of `new`, which comes no later.
+    #[inline]
+    fn joined_by(self, new: Entry) -> Entry {
+        Entry { units: self.units + new.units, ..self }
+    }
+
     /// The only entry of a log of `most` units once `new` has come; `None` if both are needed.
     #[inline]
     pub(crate) fn joined(self, new: Entry, now: u64, most: u64) -> Option<Entry> {
@@ -163,10 +171,9 @@ impl Entry {
 impl Log {
     /// A log of these entries; `None` where there are none.
     pub(crate) fn from_entries(entries: Entries) -> Option<Log> {
-        match entries.len() {
-            0 => None,
-            1 => entries.front().copied().map(Log::One),
-            _ => Some(Log::Many(entries)),
+        match entries.only() {
+            Some(entry) => Some(Log::One(entry)),
+            None => (!entries.is_empty()).then_some(Log::Many(entries)),
         }
     }
 
@@ -179,9 +186,9 @@ impl Log {
         }
     }
 
-    /// Where its oldest and its newest entry lie beside it, for a prefetch.
+    /// Where its oldest entry and the place of the next one lie beside it, for a prefetch.
     #[inline]
-    pub(crate) fn ends(&self) -> [Option<*const Entry>; 2] {
+    pub(crate) fn ends(&self) -> [Option<*const u64>; 2] {
         match self {
             Log::One(_) => [None; 2],
             Log::Many(log) => log.ends(),
@@ -197,12 +204,12 @@ impl Log {
         }
     }
 
-    /// Whether a charge of `new` at `now` needs neither more bytes beside the log nor fewer.
+    /// The bytes that it holds more, beyond the state itself, after a charge of `new` at `now` to a log of `most` units.
     #[inline]
-    pub(crate) fn keeps_bytes(&self, new: Entry, now: u64) -> bool {
+    pub(crate) fn lacking_bytes(&self, new: Entry, now: u64, most: u64) -> usize {
         match self {
-            Log::One(_) => true,
-            Log::Many(log) => log.keeps_bytes(new.leaves_at, now),
+            Log::One(_) => 0,
+            Log::Many(log) => log.lacking_bytes(new, now, most),
         }
     }
 
@@ -229,13 +236,13 @@ impl Log {
             Log::One(entry) => Some(entry.leaves_at),
             Log::Many(log) => {
                 let mut still = excess;
-                let mut inside = log.iter().skip_while(|e| e.leaves_at <= now);
-                inside.find(|e| {
-                    still = still.saturating_sub(e.units);
+                let mut inside = log.iter().skip_while(|entry| entry.leaves_at <= now);
+                inside.find(|entry| {
+                    still = still.saturating_sub(entry.units);
                     still == 0
                 })
             }
-            .map(|e| e.leaves_at),
+            .map(|entry| entry.leaves_at),
         }
     }
 
@@ -255,7 +262,7 @@ impl Log {
             },
             Log::Many(log) => {
                 log.drop_left(now);
-                if log.len() == 0 {
+                if log.is_empty() {
                     *self = Log::One(new);
                     return;
                 }
@@ -275,11 +282,15 @@ impl Log {
             Log::Many(log) => {
                 log.drop_left(now);
                 log.drop_newest(units);
-                log.len() > 0
+                !log.is_empty()
             }
         }
     }
 }
+
+/// A store elsewhere keeps entries that have left for a while. It never keeps this many.
+#[cfg(feature = "portable")]
+const MAX_ENTRIES_OF_REPLY: u64 = 8 * MAX_EXACT_ENTRIES;
 
 #[cfg(feature = "portable")]
 impl Portable for Sliding {
@@ -294,9 +305,9 @@ impl Portable for Sliding {
 
     fn read(&self, reply: &mut impl Iterator<Item = u64>) -> Option<Option<Log>> {
         let (mut log, mut left_before) = (Entries::default(), 0);
-        for _ in 0..reply.next()? {
+        for _ in 0..reply.next().filter(|entries| *entries <= MAX_ENTRIES_OF_REPLY)? {
             let [leaves_at, left] = [reply.next()? * NANOS_PER_MICRO, reply.next()?];
-            let units = left.checked_sub(left_before)?;
+            let units = left.checked_sub(left_before).filter(|units| *units <= MAX_EXACT_INTEGER)?;
             if units > 0 {
                 log.push_back(Entry { leaves_at, units }, MAX_ENTRIES as u64);
             }

@@ -161,9 +161,9 @@ fn moved(log: Log, nanos: u64, by: fn(u64, u64) -> u64) -> Log {
     if nanos == 0 {
         return log;
     }
-    let moved = |entry: &Entry| Entry { leaves_at: by(entry.leaves_at, nanos), units: entry.units };
+    let moved = |entry: Entry| Entry { leaves_at: by(entry.leaves_at, nanos), units: entry.units };
     match log {
-        Log::One(entry) => Log::One(moved(&entry)),
+        Log::One(entry) => Log::One(moved(entry)),
         Log::Many(entries) => {
             let mut all = Entries::default();
             entries.iter().for_each(|entry| all.push_back(moved(entry), u64::MAX));

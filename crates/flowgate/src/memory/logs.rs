@@ -14,8 +14,15 @@ pub(super) struct Logs {
     vacant: usize,
 }
 
+/// Aligned, so that none lies across two cache lines.
 #[derive(Debug)]
-enum Place {
+#[repr(align(32))]
+struct Place(Content);
+
+const _: () = assert!(size_of::<Place>() == 32);
+
+#[derive(Debug)]
+enum Content {
     Log(Log),
     /// The next vacant place.
     Vacant(usize),
@@ -52,14 +59,14 @@ impl Logs {
     pub(super) fn insert(&mut self, log: Log) -> usize {
         let place = self.vacant;
         match self.places.get_mut(place) {
-            Some(vacant) => {
-                if let Place::Vacant(next) = *vacant {
+            Some(Place(content)) => {
+                if let Content::Vacant(next) = *content {
                     self.vacant = next;
                 }
-                *vacant = Place::Log(log);
+                *content = Content::Log(log);
             }
             None => {
-                self.places.push(Place::Log(log));
+                self.places.push(Place(Content::Log(log)));
                 self.vacant = self.places.len();
             }
         }
@@ -69,15 +76,15 @@ impl Logs {
 
     /// Takes the log at a place.
     pub(super) fn remove(&mut self, place: usize) -> Option<Log> {
-        let kept = self.places.get_mut(place)?;
-        match std::mem::replace(kept, Place::Vacant(self.vacant)) {
-            Place::Log(log) => {
+        let Place(content) = self.places.get_mut(place)?;
+        match std::mem::replace(content, Content::Vacant(self.vacant)) {
+            Content::Log(log) => {
                 self.vacant = place;
                 self.len -= 1;
                 Some(log)
             }
             vacant => {
-                *kept = vacant;
+                *content = vacant;
                 None
             }
         }
@@ -85,17 +92,17 @@ impl Logs {
 
     #[inline]
     pub(super) fn get(&self, place: usize) -> Option<&Log> {
-        match self.places.get(place)? {
-            Place::Log(log) => Some(log),
-            Place::Vacant(_) => None,
+        match &self.places.get(place)?.0 {
+            Content::Log(log) => Some(log),
+            Content::Vacant(_) => None,
         }
     }
 
     #[inline]
     pub(super) fn get_mut(&mut self, place: usize) -> Option<&mut Log> {
-        match self.places.get_mut(place)? {
-            Place::Log(log) => Some(log),
-            Place::Vacant(_) => None,
+        match &mut self.places.get_mut(place)?.0 {
+            Content::Log(log) => Some(log),
+            Content::Vacant(_) => None,
         }
     }
 

@@ -9,11 +9,11 @@
 //!
 //! Nothing here changes a state or an answer, and none of it is ever needed.
 
+use super::MemoryStore;
 use super::key::Key;
 use super::shard::Shard;
 use super::shards::prefetch;
 use super::slot::Slot;
-use super::{Logs, MemoryStore};
 
 impl MemoryStore {
     /// Fetches the counters of a key's subject into the processor's cache. Worth it for a caller that knows the next key while
@@ -28,9 +28,7 @@ impl MemoryStore {
         let shard = self.lock(key.shard(self.shards.len()));
         let mut found = false;
         for place in shard.log_places(key) {
-            let address = shard.logs.address(place);
-            prefetch(address);
-            prefetch(address.wrapping_add(Logs::PLACE_BYTES - 1));
+            prefetch(shard.logs.address(place));
             found = true;
         }
         found

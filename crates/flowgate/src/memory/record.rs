@@ -194,16 +194,12 @@ impl LogTail<'_> {
             is_valid.then_some(())
         };
         if self.oldest.leaves_at < self.from {
-            let one;
-            let old = match old? {
-                Log::One(entry) => {
-                    one = [*entry];
-                    &mut one.iter() as &mut dyn Iterator<Item = &Entry>
-                }
+            let old: &mut dyn Iterator<Item = Entry> = match old? {
+                Log::One(entry) => &mut std::iter::once(*entry),
                 Log::Many(entries) => &mut entries.iter(),
             };
             for entry in old.filter(|entry| (self.oldest.leaves_at..self.from).contains(&entry.leaves_at)) {
-                push(if entry.leaves_at == self.oldest.leaves_at { self.oldest } else { *entry })?;
+                push(if entry.leaves_at == self.oldest.leaves_at { self.oldest } else { entry })?;
             }
         }
         let mut newest = Vec::with_capacity(self.entries.len());
@@ -213,7 +209,7 @@ impl LogTail<'_> {
         }
         newest.into_iter().try_for_each(&mut push)?;
         let before: u64 = log.iter().take_while(|entry| entry.leaves_at < self.from).map(|entry| entry.units).sum();
-        (before == self.units_before && log.len() <= MAX_ENTRIES).then_some(log)
+        (before == self.units_before && log.iter().count() <= MAX_ENTRIES).then_some(log)
     }
 }
 
@@ -248,11 +244,11 @@ fn short_word(bytes: &[u8]) -> Option<u64> {
 
 /// Appends the entries of a log from the instant `from` on. A single one fits in the record of a slot.
 pub(super) fn write_log(slot: &Slot, entries: &Entries, from: u64, out: &mut Vec<u8>) {
-    if let (1, Some(&Entry { leaves_at, units })) = (entries.len(), entries.front()) {
+    if let Some(Entry { leaves_at, units }) = entries.only() {
         return write_slot(&Slot::of_words(slot.tag(), Kind::One, slot.label(), [leaves_at, units]), out);
     }
     let [meta, name, ..] = slot.record_words();
-    let oldest = entries.front().copied().unwrap_or_default();
+    let oldest = entries.front().unwrap_or_default();
     let newest = || entries.iter().filter(|entry| entry.leaves_at >= from);
     let units_before = entries.total() - newest().map(|entry| entry.units).sum::<u64>();
     write_long(LOG_TYPE, out, |out| {

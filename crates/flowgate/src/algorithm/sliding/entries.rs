@@ -1,92 +1,111 @@
 //! The entries of a log of more than one, oldest first, and the sum of their units.
 //!
-//! Up to [`INLINE_ENTRIES`] lie where the log itself lies: most logs never have more, so they need no memory of their own and are
-//! one cache line to look at. More lie in a ring.
+//! State      Words, one or two for each entry: see [`packed`]. Up to [`INLINE_WORDS`] lie where the log itself lies: most
+//!            logs never have more, so they need no memory of their own. More lie in a ring.
+//! Invariant  Every entry has units, and leaves later than the one before it.
 //!
-//! Invariant  Every entry has units; the times of no two are in the wrong order.
+//! A log takes 32 bytes beside its ring, so that it never lies across two cache lines.
 
-use std::collections::VecDeque;
+mod packed;
 
 use super::{Entry, MAX_ENTRIES};
+use packed::{Packed, PackedEntries};
 
-const INLINE_ENTRIES: usize = 3;
+const INLINE_WORDS: usize = 3;
 
-/// What an allocation costs on top of its size, which is a multiple of 16: a header of 8 bytes, rounded up to 16, in glibc
-/// and others.
-const ALLOCATION_OVERHEAD_BYTES: usize = 16;
+/// The fewest words of a ring. As all its sizes, it is odd: glibc and other allocators add 8 bytes to an allocation and round it
+/// up to 16, so that an even number of words would leave eight bytes unused.
+const FEWEST_RING_WORDS: usize = 7;
+
+/// What an allocation of an odd number of words costs on top of its size.
+const ALLOCATION_OVERHEAD_BYTES: usize = 8;
 
 /// See above.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub(crate) enum Entries {
-    /// Those without units are places for more.
-    Few([Entry; INLINE_ENTRIES]),
+    Few {
+        words: [u64; INLINE_WORDS],
+        len: u8,
+    },
     Ring {
-        ring: VecDeque<Entry>,
+        words: Box<[u64]>,
+        /// Where the oldest entry begins.
+        first: u16,
+        /// The words that are taken.
+        len: u16,
+        /// The words from the oldest on that are as at the last visit, but that the oldest entry may have lost units. A journal
+        /// writes the others.
+        unchanged: u16,
         total: u64,
-        /// Whether a journal must write an entry.
-        changed: ChangedFrom,
     },
 }
 
-/// Entries that leave at this instant or later were written or removed since the last visit. Logs of the same entries are
-/// equal whether or not they were visited.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct ChangedFrom(u64);
-
-impl ChangedFrom {
-    const EVERYTHING: ChangedFrom = ChangedFrom(0);
-    const NOTHING: ChangedFrom = ChangedFrom(u64::MAX);
-
-    #[inline]
-    fn note(&mut self, leaves_at: u64) {
-        self.0 = self.0.min(leaves_at);
-    }
-}
-
-impl PartialEq for ChangedFrom {
-    fn eq(&self, _: &ChangedFrom) -> bool {
-        true
-    }
-}
-
-impl Eq for ChangedFrom {}
+const _: () = assert!(size_of::<Entries>() == 32);
 
 impl Default for Entries {
     #[inline]
     fn default() -> Entries {
-        Entries::Few([Entry::default(); INLINE_ENTRIES])
+        Entries::Few { words: [0; INLINE_WORDS], len: 0 }
     }
 }
 
+/// Logs of the same entries are equal, wherever they lie and whether or not they were visited.
+impl PartialEq for Entries {
+    fn eq(&self, other: &Entries) -> bool {
+        self.iter().eq(other.iter())
+    }
+}
+
+impl Eq for Entries {}
+
 impl Entries {
-    /// The first instant of the entries that changed since the last visit; 0 where all are to be written.
-    pub(crate) fn changed_from(&self) -> u64 {
-        match self {
-            Entries::Few(_) => 0,
-            Entries::Ring { changed, .. } => changed.0,
-        }
+    /// Whether a log of these two needs no memory beside itself.
+    #[inline]
+    pub(crate) fn lie_inline(old: Entry, new: Entry) -> bool {
+        Packed::new(old).len() + Packed::new(new).len() <= INLINE_WORDS
     }
 
-    /// Notes that the entries were visited.
-    pub(crate) fn clear_changed(&mut self) {
-        if let Entries::Ring { changed, .. } = self {
-            *changed = ChangedFrom::NOTHING;
+    #[inline]
+    fn packed(&self) -> PackedEntries<'_> {
+        match self {
+            Entries::Few { words, len } => PackedEntries::new(words, 0, usize::from(*len)),
+            Entries::Ring { words, first, len, .. } => {
+                PackedEntries::new(words, usize::from(*first), usize::from(*len))
+            }
         }
     }
 
     #[inline]
-    pub(crate) fn len(&self) -> usize {
-        match self {
-            Entries::Few(few) => few.iter().take_while(|entry| entry.units > 0).count(),
-            Entries::Ring { ring, .. } => ring.len(),
-        }
+    pub(crate) fn iter(&self) -> impl Iterator<Item = Entry> {
+        self.packed()
+    }
+
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.packed().is_empty()
+    }
+
+    /// The only entry, where there is just one.
+    pub(crate) fn only(&self) -> Option<Entry> {
+        let mut entries = self.iter();
+        entries.next().filter(|_| entries.next().is_none())
+    }
+
+    #[inline]
+    pub(crate) fn front(&self) -> Option<Entry> {
+        self.packed().oldest().map(|(first, _)| first)
+    }
+
+    #[inline]
+    pub(crate) fn last_leaves_at(&self) -> u64 {
+        self.packed().newest().map_or(0, |(last, _)| last.leaves_at)
     }
 
     /// All units.
     #[inline]
     pub(crate) fn total(&self) -> u64 {
         match self {
-            Entries::Few(few) => few.iter().map(|entry| entry.units).sum(),
+            Entries::Few { .. } => self.iter().map(|entry| entry.units).sum(),
             Entries::Ring { total, .. } => *total,
         }
     }
@@ -94,53 +113,33 @@ impl Entries {
     /// The units that have left at `now`.
     #[inline]
     pub(super) fn left(&self, now: u64) -> u64 {
+        self.iter().take_while(|entry| entry.leaves_at <= now).map(|entry| entry.units).sum()
+    }
+
+    /// The first instant of the entries that changed since the last visit; 0 where all are to be written.
+    pub(crate) fn changed_from(&self) -> u64 {
         match self {
-            // Mostly nothing has, since a charge drops it.
-            Entries::Ring { ring, .. } if ring.front().is_none_or(|first| now < first.leaves_at) => 0,
-            _ => self.iter().take_while(|entry| entry.leaves_at <= now).map(|entry| entry.units).sum(),
+            Entries::Ring { unchanged, .. } => {
+                let unchanged = self.packed().up_to(usize::from(*unchanged));
+                unchanged.newest().map_or(0, |(last, _)| last.leaves_at.saturating_add(1))
+            }
+            Entries::Few { .. } => 0,
         }
     }
 
-    #[inline]
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &Entry> {
-        let (first, second) = match self {
-            Entries::Few(few) => (&few[..self.len()], &[][..]),
-            Entries::Ring { ring, .. } => ring.as_slices(),
-        };
-        first.iter().chain(second)
-    }
-
-    #[inline]
-    pub(crate) fn front(&self) -> Option<&Entry> {
-        match self {
-            Entries::Few(few) => few.first().filter(|first| first.units > 0),
-            Entries::Ring { ring, .. } => ring.front(),
+    /// Notes that the entries were visited.
+    pub(crate) fn clear_changed(&mut self) {
+        if let Entries::Ring { len, unchanged, .. } = self {
+            *unchanged = *len;
         }
     }
 
+    /// Where the oldest entry and the place behind the newest one lie in a ring, for a prefetch. Reads neither.
     #[inline]
-    fn back_mut(&mut self) -> Option<&mut Entry> {
+    pub(super) fn ends(&self) -> [Option<*const u64>; 2] {
         match self {
-            Entries::Few(few) => few.iter_mut().rfind(|entry| entry.units > 0),
-            Entries::Ring { ring, .. } => ring.back_mut(),
-        }
-    }
-
-    #[inline]
-    pub(crate) fn last_leaves_at(&self) -> u64 {
-        let last = match self {
-            Entries::Few(few) => few.iter().rfind(|entry| entry.units > 0),
-            Entries::Ring { ring, .. } => ring.back(),
-        };
-        last.map_or(0, |entry| entry.leaves_at)
-    }
-
-    /// Where the oldest and the newest entry of a ring lie. Reads neither.
-    #[inline]
-    pub(super) fn ends(&self) -> [Option<*const Entry>; 2] {
-        match self {
-            Entries::Few(_) => [None; 2],
-            Entries::Ring { ring, .. } => [ring.front(), ring.back()].map(|end| end.map(|entry| &raw const *entry)),
+            Entries::Few { .. } => [None; 2],
+            Entries::Ring { .. } => self.packed().ends().map(Some),
         }
     }
 
@@ -148,61 +147,100 @@ impl Entries {
     #[inline]
     pub(crate) fn heap_bytes(&self) -> usize {
         match self {
-            Entries::Few(_) => 0,
-            Entries::Ring { ring, .. } => ring.capacity() * size_of::<Entry>() + ALLOCATION_OVERHEAD_BYTES,
+            Entries::Few { .. } => 0,
+            Entries::Ring { words, .. } => ring_bytes(words.len()),
         }
     }
 
-    /// Whether [`drop_left`](Entries::drop_left) at `now` and then an entry that leaves at `leaves_at` need neither more memory
-    /// nor less. False where that takes a closer look.
+    /// The bytes that it holds more, beside itself, once what has left at `now` is dropped and `new` appended to a log of `most`
+    /// units.
     #[inline]
-    pub(super) fn keeps_bytes(&self, leaves_at: u64, now: u64) -> bool {
-        match self {
-            Entries::Few([first, .., last]) => last.units == 0 || first.leaves_at <= now || leaves_at <= last.leaves_at,
-            Entries::Ring { ring, .. } => {
-                let (len, fewest) = (ring.len(), fewest_entries(ring));
-                let (Some(first), Some(last)) = (ring.front(), ring.back()) else { return false };
-                if now < first.leaves_at {
-                    return len >= fewest && (len < ring.capacity() || leaves_at <= last.leaves_at);
-                }
-                let stays = len.checked_sub(fewest).and_then(|index| ring.get(index));
-                stays.is_some_and(|entry| now < entry.leaves_at)
-            }
+    pub(super) fn lacking_bytes(&self, new: Entry, now: u64, most: u64) -> usize {
+        // An entry that joins the newest makes it a word longer at most.
+        let packed = self.packed();
+        if packed.len() + Packed::new(new).len() <= packed.capacity() {
+            return 0;
         }
+        let mut inside = packed;
+        while inside.oldest().is_some_and(|(first, _)| first.leaves_at <= now) {
+            inside.next();
+        }
+        let added = match inside.newest() {
+            Some((last, _)) if new.leaves_at <= last.leaves_at => {
+                Packed::new(last.joined_by(new)).len() - Packed::new(last).len()
+            }
+            _ => Packed::new(new).len(),
+        };
+        if inside.len() + added <= packed.capacity() { 0 } else { ring_bytes(self.grown(most)) - self.heap_bytes() }
+    }
+
+    /// The words of the next larger ring: half as many again, and not more than a log of `most` units can need. An entry of two
+    /// words has more than two units.
+    fn grown(&self, most: u64) -> usize {
+        let words = self.packed().capacity();
+        let enough = usize::try_from(most).unwrap_or(usize::MAX).min(2 * MAX_ENTRIES) + Packed::MAX_WORDS;
+        (words + words / 2).min(enough).max(words + Packed::MAX_WORDS).max(FEWEST_RING_WORDS) | 1
+    }
+
+    /// Moves the entries to a ring of so many words, in which they have room.
+    fn resize(&mut self, size: usize) {
+        let (packed, total, mut words) = (self.packed(), self.total(), vec![0; size].into_boxed_slice());
+        packed.copy_to(&mut words);
+        let len = packed.len() as u16;
+        let unchanged = match self {
+            Entries::Few { .. } => 0,
+            Entries::Ring { unchanged, .. } => *unchanged,
+        };
+        *self = Entries::Ring { words, first: 0, len, unchanged, total };
     }
 
     /// Appends `new` to a log of `most` units.
     #[inline]
     pub(crate) fn push_back(&mut self, new: Entry, most: u64) {
-        let mut written_at = new.leaves_at;
-        match self.back_mut() {
-            Some(last) if new.leaves_at <= last.leaves_at => {
-                last.units += new.units;
-                written_at = last.leaves_at;
-            }
-            _ => self.append(new, most),
-        }
-        if let Entries::Ring { total, changed, .. } = self {
-            *total += new.units;
-            changed.note(written_at);
+        if !self.push_word(new) {
+            self.push_words(new, most);
         }
     }
 
-    /// As an entry of its own; its units are yet to be added to the total.
+    /// The usual case: a word goes behind a word into a ring that has room. False if it is another, and nothing was done.
     #[inline]
-    fn append(&mut self, new: Entry, most: u64) {
+    fn push_word(&mut self, new: Entry) -> bool {
+        let packed = self.packed();
+        let (Some(word), Some(last)) = (packed::short_word(new), packed.newest_short()) else { return false };
+        if new.leaves_at <= last.leaves_at || packed.len() == packed.capacity() {
+            return false;
+        }
+        let place = packed.place(packed.len());
+        let Entries::Ring { words, len, total, .. } = self else { return false };
+        words[place] = word;
+        *len += 1;
+        *total += new.units;
+        true
+    }
+
+    #[inline(never)]
+    fn push_words(&mut self, new: Entry, most: u64) {
+        let new = match self.packed().newest() {
+            Some((last, begin)) if new.leaves_at <= last.leaves_at => {
+                self.truncate(begin, last.units);
+                last.joined_by(new)
+            }
+            _ => new,
+        };
+        let packed = Packed::new(new);
+        if self.packed().len() + packed.len() > self.packed().capacity() {
+            self.resize(self.grown(most));
+        }
+        let end = self.packed().len();
+        for (offset, word) in packed.words().iter().enumerate() {
+            let place = self.packed().place(end + offset);
+            self.places()[place] = *word;
+        }
         match self {
-            Entries::Few(few) => match few.iter_mut().find(|entry| entry.units == 0) {
-                Some(place) => *place = new,
-                None => {
-                    let (few, total) = (*few, self.total());
-                    *self = Entries::Ring { ring: VecDeque::new(), total, changed: ChangedFrom::EVERYTHING };
-                    few.into_iter().chain([new]).for_each(|entry| self.append(entry, most));
-                }
-            },
-            Entries::Ring { ring, .. } => {
-                make_room(ring, most);
-                ring.push_back(new);
+            Entries::Few { len, .. } => *len += packed.len() as u8,
+            Entries::Ring { len, total, .. } => {
+                *len += packed.len() as u16;
+                *total += new.units;
             }
         }
     }
@@ -210,90 +248,116 @@ impl Entries {
     /// Drops what has left at `now`.
     #[inline]
     pub(super) fn drop_left(&mut self, now: u64) {
-        while let Some(first) = self.front().filter(|first| first.leaves_at <= now) {
-            self.drop_from_front(first.units);
+        while let Some((first, words)) = self.packed().oldest().filter(|(first, _)| first.leaves_at <= now) {
+            self.drop_front(words, first.units);
         }
         // A log that was long and is short again gives its memory back.
-        if let Entries::Ring { ring, .. } = self
-            && ring.capacity() > MAX_IDLE_CAPACITY
-            && ring.len() < fewest_entries(ring)
+        if let Entries::Ring { words, len, .. } = self
+            && words.len() > MAX_IDLE_WORDS
+            && usize::from(*len) < words.len() / 4
         {
-            ring.shrink_to(ring.len() * 2);
+            let size = (usize::from(*len) * 2).max(FEWEST_RING_WORDS) | 1;
+            self.resize(size);
         }
     }
 
     /// Drops the newest `units`.
     pub(super) fn drop_newest(&mut self, units: u64) {
         let mut rest = units;
-        while let Some(last) = self.back_mut().filter(|_| rest > 0) {
-            let (taken, leaves_at) = (last.units.min(rest), last.leaves_at);
-            last.units -= taken;
-            let is_gone = last.units == 0;
-            rest -= taken;
-            if let Entries::Ring { ring, total, changed } = self {
-                *total -= taken;
-                changed.note(leaves_at);
-                if is_gone {
-                    ring.pop_back();
-                }
+        while rest > 0 {
+            let Some((last, begin)) = self.packed().newest() else { return };
+            self.truncate(begin, last.units);
+            if last.units > rest {
+                // In no more words than before.
+                self.push_back(Entry { units: last.units - rest, ..last }, 0);
             }
+            rest = rest.saturating_sub(last.units);
         }
     }
 
     /// Drops all but the newest `most` units.
     #[inline]
     pub(super) fn keep_newest(&mut self, most: u64) {
+        if self.total() > most {
+            self.drop_oldest(most);
+        }
+    }
+
+    #[inline(never)]
+    fn drop_oldest(&mut self, most: u64) {
         while let Some(surplus) = self.total().checked_sub(most).filter(|&surplus| surplus > 0) {
-            let Some(first) = self.front() else { return };
-            self.drop_from_front(surplus.min(first.units));
+            let Some((first, words)) = self.packed().oldest() else { return };
+            if first.units <= surplus {
+                self.drop_front(words, first.units);
+            } else {
+                self.shorten_front(first, words, surplus);
+            }
         }
     }
 
-    /// Drops `units` units of the oldest entry, which has at least that many.
+    /// Drops `units` units of the oldest entry, which has more, in so many words.
+    fn shorten_front(&mut self, first: Entry, words: usize, units: u64) {
+        let rest = Packed::new(Entry { units: first.units - units, ..first });
+        // A part of two words may fit in one.
+        self.drop_front(words - rest.len(), units);
+        for (offset, word) in rest.words().iter().enumerate() {
+            let place = self.packed().place(offset);
+            self.places()[place] = *word;
+        }
+    }
+
+    /// Drops so many words of the oldest entry, which lose so many units.
     #[inline]
-    fn drop_from_front(&mut self, units: u64) {
+    fn drop_front(&mut self, dropped: usize, units: u64) {
         match self {
-            Entries::Few(few) => {
-                few[0].units -= units;
-                if few[0].units == 0 {
-                    few.copy_within(1.., 0);
-                    few[INLINE_ENTRIES - 1] = Entry::default();
-                }
+            Entries::Few { words, len } => {
+                words.copy_within(dropped.., 0);
+                *len -= dropped as u8;
             }
-            Entries::Ring { ring, total, .. } => {
+            Entries::Ring { words, first, len, unchanged, total } => {
+                let next = usize::from(*first) + dropped;
+                *first = if next < words.len() { next } else { next - words.len() } as u16;
+                *len -= dropped as u16;
+                *unchanged = unchanged.saturating_sub(dropped as u16);
                 *total -= units;
-                if let Some(first) = ring.front_mut() {
-                    first.units -= units;
-                    if first.units == 0 {
-                        ring.pop_front();
-                    }
-                }
             }
+        }
+    }
+
+    /// Drops the newest entry, of so many units, which begins at this word.
+    fn truncate(&mut self, begin: usize, units: u64) {
+        match self {
+            Entries::Few { len, .. } => *len = begin as u8,
+            Entries::Ring { len, unchanged, total, .. } => {
+                *len = begin as u16;
+                *unchanged = (*unchanged).min(begin as u16);
+                *total -= units;
+            }
+        }
+    }
+
+    #[inline]
+    fn places(&mut self) -> &mut [u64] {
+        match self {
+            Entries::Few { words, .. } => words,
+            Entries::Ring { words, .. } => words,
         }
     }
 }
 
-/// A ring of no more places than this keeps them.
-const MAX_IDLE_CAPACITY: usize = 16;
+/// A ring of no more words than this keeps them.
+const MAX_IDLE_WORDS: usize = 17;
 
-/// With fewer entries than this a ring gives memory back.
-fn fewest_entries(ring: &VecDeque<Entry>) -> usize {
-    if ring.capacity() > MAX_IDLE_CAPACITY { ring.capacity() / 4 } else { 1 }
-}
-
-/// Grows by half, not by doubling, and not beyond what a log of `most` units can need.
-fn make_room(ring: &mut VecDeque<Entry>, most: u64) {
-    let len = ring.len();
-    if len == ring.capacity() {
-        // One more than `most`: the newest entry comes in before the oldest goes.
-        let enough = MAX_ENTRIES.min(usize::try_from(most).unwrap_or(usize::MAX)) + 1;
-        let target = (len + len / 2).max(2 * INLINE_ENTRIES).min(enough).max(len + 1);
-        ring.reserve_exact(target - len);
-    }
+const fn ring_bytes(words: usize) -> usize {
+    words * size_of::<u64>() + ALLOCATION_OVERHEAD_BYTES
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::VecDeque;
+
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -301,13 +365,105 @@ mod tests {
         let mut entries = Entries::default();
         for number in 1..=10 {
             entries.push_back(Entry { leaves_at: number, units: 2 }, 100);
-            assert_eq!((entries.len() as u64, entries.total()), (number, 2 * number));
-            assert_eq!(entries.heap_bytes() > 0, number > INLINE_ENTRIES as u64);
+            assert_eq!((entries.iter().count() as u64, entries.total()), (number, 2 * number));
+            assert_eq!(entries.heap_bytes() > 0, number > INLINE_WORDS as u64);
         }
         entries.drop_left(4);
         entries.drop_newest(3);
         entries.keep_newest(8);
         let kept: Vec<(u64, u64)> = entries.iter().map(|entry| (entry.leaves_at, entry.units)).collect();
         assert_eq!(kept, [(5, 1), (6, 2), (7, 2), (8, 2), (9, 1)]);
+    }
+
+    #[derive(Clone, Copy, Debug)]
+    enum Change {
+        Push { after: u64, units: u64 },
+        DropLeft { after: u64 },
+        DropNewest { units: u64 },
+        KeepNewest { most: u64 },
+        Visit,
+    }
+
+    fn changes() -> impl Strategy<Value = Change> {
+        let units = prop_oneof![4 => 1..=3_u64, 2 => 4..=9_u64, 1 => Just(1 << 50)];
+        let after = prop_oneof![4 => 0..=3_u64, 1 => Just(1 << 58)];
+        prop_oneof![
+            8 => (after, units.clone()).prop_map(|(after, units)| Change::Push { after, units }),
+            2 => (0..=4_u64).prop_map(|after| Change::DropLeft { after }),
+            1 => units.prop_map(|units| Change::DropNewest { units }),
+            1 => (1..=60_u64).prop_map(|most| Change::KeepNewest { most }),
+            1 => Just(Change::Visit),
+        ]
+    }
+
+    proptest! {
+        /// The packed entries against a plain list of them. `seen` are those of the last visit: all that a reader of a journal
+        /// has when it reads the entries from `changed_from` on.
+        #[test]
+        fn packed_entries_are_those_of_a_plain_list(changes in prop::collection::vec(changes(), 1..200)) {
+            const MOST: u64 = 1 << 55;
+            let (mut entries, mut plain) = (Entries::default(), VecDeque::<Entry>::new());
+            let mut seen: Vec<Entry> = Vec::new();
+            for change in changes {
+                match change {
+                    Change::Push { after, units } => {
+                        let leaves_at = plain.back().map_or(1, |last| last.leaves_at).saturating_add(after);
+                        let new = Entry { leaves_at, units };
+                        let (held, lacking) = (entries.heap_bytes(), entries.lacking_bytes(new, 0, MOST));
+                        entries.push_back(new, MOST);
+                        prop_assert_eq!(entries.heap_bytes(), held + lacking);
+                        match plain.back_mut() {
+                            Some(last) if leaves_at <= last.leaves_at => last.units += units,
+                            _ => plain.push_back(new),
+                        }
+                    }
+                    Change::DropLeft { after } => {
+                        let now = plain.front().map_or(0, |first| (first.leaves_at - 1).saturating_add(after));
+                        let left = plain.iter().filter(|entry| entry.leaves_at <= now).map(|entry| entry.units);
+                        prop_assert_eq!(entries.left(now), left.sum::<u64>());
+                        entries.drop_left(now);
+                        plain.retain(|entry| entry.leaves_at > now);
+                    }
+                    Change::DropNewest { mut units } => {
+                        entries.drop_newest(units);
+                        while let Some(last) = plain.back_mut().filter(|_| units > 0) {
+                            let taken = last.units.min(units);
+                            last.units -= taken;
+                            units -= taken;
+                            if last.units == 0 {
+                                plain.pop_back();
+                            }
+                        }
+                    }
+                    Change::KeepNewest { most } => {
+                        entries.keep_newest(most);
+                        let mut surplus = plain.iter().map(|entry| entry.units).sum::<u64>().saturating_sub(most);
+                        while let Some(first) = plain.front_mut().filter(|_| surplus > 0) {
+                            let taken = first.units.min(surplus);
+                            first.units -= taken;
+                            surplus -= taken;
+                            if first.units == 0 {
+                                plain.pop_front();
+                            }
+                        }
+                    }
+                    Change::Visit => {
+                        entries.clear_changed();
+                        seen = plain.iter().copied().collect();
+                    }
+                }
+                prop_assert!(entries.iter().eq(plain.iter().copied()), "{:?} {:?}", entries, plain);
+                prop_assert_eq!(entries.total(), plain.iter().map(|entry| entry.units).sum::<u64>());
+                prop_assert_eq!(entries.front(), plain.front().copied());
+                prop_assert_eq!(entries.last_leaves_at(), plain.back().map_or(0, |last| last.leaves_at));
+                prop_assert_eq!(entries.only(), plain.front().copied().filter(|_| plain.len() == 1));
+                // A reader takes the oldest entry from the record, and those before `from` from what it has.
+                let from = entries.changed_from();
+                let is_old = |entry: &&Entry| entry.leaves_at < from;
+                let old = plain.iter().skip(1).filter(is_old);
+                let oldest = plain.front().map_or(0, |first| first.leaves_at);
+                prop_assert!(old.eq(seen.iter().filter(|entry| entry.leaves_at > oldest).filter(is_old)));
+            }
+        }
     }
 }

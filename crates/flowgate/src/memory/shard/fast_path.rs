@@ -3,7 +3,7 @@
 //! Rule       It repeats the rule of `plan::take` for plain rules: if every counter lets the request pass, all are charged,
 //!            else none. [`several`] does so for the counters of one subject.
 //! Rule       It changes nothing and leaves the plan to the slow path where a counter is not as usual: there is no room
-//!            for a new one, another algorithm has left its own, or a log needs more memory or less.
+//!            for a new one, another algorithm has left its own, or a log needs memory that the budget does not have.
 //! Invariant  It answers as the slow path does, which `memory/shard/tests/fast_path.rs` and the property tests check.
 
 mod several;
@@ -15,7 +15,7 @@ use super::super::budget::Budget;
 use super::super::key::Tag;
 use super::super::slot::{Kind, Label, Slot, SlotWords, THROTTLE_MARK};
 use super::Shard;
-use crate::algorithm::{self, Charge, Entry, Law, Log, Meter, Sliding, dispatch};
+use crate::algorithm::{self, Charge, Entries, Entry, Law, Log, Meter, Sliding, dispatch};
 use crate::ask::{Ask, Op};
 use crate::class::Class;
 use crate::decision::Decision;
@@ -29,8 +29,8 @@ use crate::time::Time;
 enum Rest {
     /// Nothing: the slot is written.
     Nothing,
-    /// The units go into the log beside the table, or make one of the slot's only entry.
-    Charge,
+    /// The units go into the log beside the table, which needs so many bytes more, or make one of the slot's only entry.
+    Charge { lacking: usize },
 }
 
 impl Shard {
@@ -64,8 +64,15 @@ impl Shard {
         let mut decision = Decision::UNLIMITED;
         match self.find(tag) {
             Ok(index) => {
-                if self.take_at_slot(index, limit, ask, 1, &mut decision)? == Rest::Charge {
-                    self.charge_beside(index, limit, ask);
+                let before = self.slots[index];
+                if let Rest::Charge { lacking } = self.take_at_slot(index, limit, ask, 1, &mut decision)? {
+                    if lacking > 0 && !self.reserve(self.held() + lacking, budget) {
+                        self.slots[index] = before;
+                        return None;
+                    }
+                    if self.charge_beside(index, limit, ask) {
+                        self.settle(budget);
+                    }
                 }
                 self.mark_group(tag.group());
             }
@@ -133,7 +140,7 @@ impl Shard {
         let verdict = sliding.verdict(used, ask, |_| leaves_at);
         if verdict.allowed() && ask.cost > 0 {
             kept = old.joined(new, now, sliding.count);
-            if kept.is_none() && self.logs.len() + hits > self.places {
+            if kept.is_none() && (self.logs.len() + hits > self.places || !Entries::lie_inline(old, new)) {
                 return None;
             }
             used += ask.cost;
@@ -142,47 +149,52 @@ impl Shard {
         *outcome = sliding.numbers_of(used, left_at, now).beside(verdict);
         let Entry { leaves_at, units } = kept.unwrap_or(old);
         slot.rewrite(Kind::One, outcome.class(), [leaves_at, units]);
-        Some(if kept.is_some() { Rest::Nothing } else { Rest::Charge })
+        Some(if kept.is_some() { Rest::Nothing } else { Rest::Charge { lacking: 0 } })
     }
 
     /// As [`Shard::take_sliding`], for a log that lies beside the table.
     fn look_at_log(&mut self, sliding: &Sliding, index: usize, ask: Ask, outcome: &mut Decision) -> Option<Rest> {
-        let slot = &mut self.slots[index];
         // Else another algorithm has left its state there.
-        let place = slot.log_index()?;
+        let place = self.slots[index].log_index()?;
         let log = &self.logs[place];
-        let (now, mut left_at) = (ask.now.as_nanos(), slot.forget_at());
+        let (now, mut left_at) = (ask.now.as_nanos(), self.slots[index].forget_at());
         let mut used = log.used(now);
         let verdict = sliding.verdict(used, ask, |excess| log.leaving(now, excess).unwrap_or(now));
-        let takes = verdict.allowed() && ask.cost > 0;
-        if takes {
+        let mut rest = Rest::Nothing;
+        if verdict.allowed() && ask.cost > 0 {
             let new = sliding.entry(now, ask.cost);
-            if !log.keeps_bytes(new, now) {
-                return None;
-            }
+            rest = Rest::Charge { lacking: log.lacking_bytes(new, now, sliding.count) };
             used += ask.cost;
             left_at = left_at.max(new.leaves_at);
         }
         *outcome = sliding.numbers_of(used, left_at, now).beside(verdict);
-        slot.rewrite(Kind::Log, outcome.class(), [left_at, place as u64]);
-        Some(if takes { Rest::Charge } else { Rest::Nothing })
+        self.slots[index].rewrite(Kind::Log, outcome.class(), [left_at, place as u64]);
+        Some(rest)
     }
 
     /// Charges the log that lies beside the table, or makes one of the slot's only entry. The slot has its class already.
-    fn charge_beside(&mut self, index: usize, limit: &Limit, ask: Ask) {
-        let Law::Sliding(sliding) = limit.law() else { return };
+    /// The bytes that the log lacks are reserved. True if it holds fewer now, which the caller is to [settle](Shard::settle).
+    #[inline(never)]
+    fn charge_beside(&mut self, index: usize, limit: &Limit, ask: Ask) -> bool {
+        let Law::Sliding(sliding) = limit.law() else { return false };
         let (now, slot) = (ask.now.as_nanos(), &mut self.slots[index]);
         if let Some(place) = slot.log_index() {
             let log = &mut self.logs[place];
+            let held = log.heap_bytes();
             sliding.charge(log, now, ask.cost);
+            let holds = log.heap_bytes();
             if let Log::One(Entry { leaves_at, units }) = *log {
                 self.logs.remove(place);
                 slot.rewrite(Kind::One, slot.class(), [leaves_at, units]);
             }
-        } else if let Some([leaves_at, units]) = slot.words(Kind::One) {
+            self.log_bytes = self.log_bytes - held + holds;
+            return holds < held;
+        }
+        if let Some([leaves_at, units]) = slot.words(Kind::One) {
             let log = sliding.charged(Some(Log::One(Entry { leaves_at, units })), now, ask.cost, Charge::Counted);
             slot.rewrite(Kind::Log, slot.class(), [log.last_leaves_at(), self.logs.insert(log) as u64]);
         }
+        false
     }
 
     /// Writes a state of the same kind.

@@ -39,6 +39,7 @@ impl Shard {
         let mut allowed = true;
         // A bit for each counter that a hit has named, for each hit whose log is yet to be charged, and for each new counter.
         let (mut named, mut logs, mut new) = (0_u64, 0_u64, 0_u64);
+        let mut lacking_bytes = 0;
         for (bit, hit) in hits.iter_mut().enumerate() {
             let name = hit.key.tag().name;
             let taken = match self.slots[subject.clone()].iter().position(|slot| slot.name() == name) {
@@ -57,7 +58,10 @@ impl Shard {
             };
             match taken {
                 Some(Rest::Nothing) => {}
-                Some(Rest::Charge) => logs |= 1 << bit,
+                Some(Rest::Charge { lacking }) => {
+                    logs |= 1 << bit;
+                    lacking_bytes += lacking;
+                }
                 None => return self.give_up(subject, &before),
             }
             allowed &= hit.outcome.allowed();
@@ -68,8 +72,10 @@ impl Shard {
         if !allowed {
             self.slots[subject.clone()].copy_from_slice(&before);
             self.deny_each(subject.start, hits, ask);
+        } else if lacking_bytes > 0 && !self.reserve(self.held() + lacking_bytes, budget) {
+            return self.give_up(subject, &before);
         } else if logs | new > 0 {
-            self.charge_rest(hits, logs, new, ask);
+            self.charge_rest(hits, logs, new, ask, budget);
         }
         self.mark_group(tag.group());
         if at != now {
@@ -86,9 +92,13 @@ impl Shard {
     }
 
     /// Charges the logs that the pass has only looked at, and then inserts new counters, which moves others.
-    fn charge_rest(&mut self, hits: &mut [Hit<'_>], logs: u64, new: u64, ask: Ask) {
+    fn charge_rest(&mut self, hits: &mut [Hit<'_>], logs: u64, new: u64, ask: Ask, budget: &Budget) {
+        let mut gives_back = false;
         for hit in hits_of(logs, hits) {
-            self.charge_beside(hit.slot as usize, hit.limit, ask);
+            gives_back |= self.charge_beside(hit.slot as usize, hit.limit, ask);
+        }
+        if gives_back {
+            self.settle(budget);
         }
         for hit in hits_of(new, hits) {
             let tag = hit.key.tag();
