@@ -51,12 +51,11 @@ impl PlannedTake {
         self.evaluation.begin(Op::Take, cost);
     }
 
-    /// A key of each subject that it counts, for [a prefetch](flowgate::MemoryStore::prefetch).
+    /// A key of each subject that it counts and by how many rules, for [a prefetch](flowgate::MemoryStore::prefetch_several).
     #[inline]
-    pub fn subjects(&self) -> impl Iterator<Item = Key> {
-        let mut last = None;
-        let steps = self.evaluation.steps.iter().filter(move |step| last.replace(step.subject) != Some(step.subject));
-        steps.map(|step| step.subject.counter(CounterId::default()))
+    pub fn subjects(&self) -> impl Iterator<Item = (Key, usize)> {
+        let rules = self.evaluation.steps.chunk_by(|one, next| one.subject == next.subject);
+        rules.map(|rules| (rules[0].subject.counter(CounterId::default()), rules.len()))
     }
 
     /// What the rules say; `None` if other rules said it.

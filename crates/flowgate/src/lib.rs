@@ -77,7 +77,7 @@
 //!   When it is full, what is closest to unused is forgotten first and [`MemoryStats`] counts it; a forgotten
 //!   subject has its full allowance again. If that must not be, deny new ones: [`WhenFull::Deny`].
 //! * **A `sliding` log** keeps a time per unit, up to 1024 of them (8 KiB); above, it rounds times up to a grid and
-//!   needs no more. Where even that is too much, `approx` is 16 bytes.
+//!   needs 16 KiB at the most. Where even that is too much, `approx` is 16 bytes.
 //! * **Counters live in the process.** Another process counts for itself.
 //!
 //! # What is promised

@@ -84,7 +84,7 @@ pub(super) fn plan_first(decoder: &Decoder, session: &Session) -> Option<FirstCo
         Planning::Take => {
             let mut plan = PlannedTake::default();
             service.plan_take(&service.load_snapshot(), command::take_fields(&command)?, &mut plan);
-            plan.subjects().for_each(|subject| service.counters().prefetch(subject));
+            plan.subjects().for_each(|(subject, rules)| service.counters().prefetch_several(subject, rules));
             Some(FirstCommand::Take { plan, size: command.bytes.len(), arguments: command.arguments() })
         }
         Planning::Limit | Planning::Throttle => {
@@ -168,7 +168,7 @@ impl<'d> Group<'d> {
                 let key = command.word(1)?;
                 let throttle = command::throttle_numbers(command.arguments(), |index| command.word(index + 1)).ok()?;
                 let counter = hash(key)?;
-                service.counters().prefetch(counter.key());
+                service.counters().prefetch_several(counter.key(), 1);
                 Some(Question::Throttle { key, counter, throttle })
             }
         }
@@ -185,17 +185,18 @@ impl<'d> Group<'d> {
     /// for the translation of its address, so those of a step stand close together: then the processor translates several at
     /// a time.
     fn prefetch(&self, memory: &MemoryStore) {
-        let mut counters: SmallVec<[Key; 2 * MAX_GROUP]> = SmallVec::new();
+        // A key of each subject, and at least how many counters the subject has.
+        let mut subjects: SmallVec<[(Key, usize); 2 * MAX_GROUP]> = SmallVec::new();
         for command in &self.commands {
             match &command.question {
-                Question::Take(number) => counters.extend(self.takes[*number].subjects()),
-                Question::Limit { counter, .. } => counters.push(counter.key()),
+                Question::Take(number) => subjects.extend(self.takes[*number].subjects()),
+                Question::Limit { counter, .. } => subjects.push((counter.key(), 1)),
                 Question::Throttle { .. } => {}
             }
         }
-        counters.iter().for_each(|counter| memory.prefetch(*counter));
-        counters.retain(|counter| memory.prefetch_logs(*counter));
-        counters.iter().for_each(|counter| memory.prefetch_entries(*counter));
+        subjects.iter().for_each(|(subject, counters)| memory.prefetch_several(*subject, *counters));
+        subjects.retain(|(subject, _)| memory.prefetch_logs(*subject));
+        subjects.iter().for_each(|(subject, _)| memory.prefetch_entries(*subject));
     }
 
     /// The commands, in order.

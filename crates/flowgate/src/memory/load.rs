@@ -53,7 +53,7 @@ impl MemoryStore {
     pub fn prefetch_load(&self, record: Record<'_>) {
         if let Some(content) = record.content() {
             let tag = content.tag();
-            self.shards.prefetch(tag.shard(self.shards.len()), tag);
+            self.shards.prefetch(tag.shard(self.shards.len()), tag, 1);
         }
     }
 

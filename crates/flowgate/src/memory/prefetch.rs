@@ -3,7 +3,7 @@
 //! A counter lies at the end of a chain: the slot says where the log is, the log where its entries are. Each link can be
 //! fetched once the one before has arrived. A caller with several requests at hand goes over all of them for each link:
 //!
-//! 1. [`MemoryStore::prefetch`]: the slots. Takes no lock.
+//! 1. [`MemoryStore::prefetch`], [`MemoryStore::prefetch_several`]: the slots. Takes no lock.
 //! 2. [`MemoryStore::prefetch_logs`]: the logs that the slots name.
 //! 3. [`MemoryStore::prefetch_entries`]: the oldest and the newest entry of each log, which a take reads and writes.
 //!
@@ -20,7 +20,16 @@ impl MemoryStore {
     /// the one before it is decided; never needed.
     #[inline]
     pub fn prefetch(&self, key: Key) {
-        self.shards.prefetch(key.shard(self.shards.len()), key.tag());
+        self.shards.prefetch(key.shard(self.shards.len()), key.tag(), 1);
+    }
+
+    /// As [`MemoryStore::prefetch`], for a caller that knows about how many counters the subject has, and decides many other
+    /// requests before this one: the lock is fetched, too, since those of all shards of a large store do not fit the cache.
+    #[inline]
+    pub fn prefetch_several(&self, key: Key, counters: usize) {
+        let index = key.shard(self.shards.len());
+        self.shards.prefetch_lock(index);
+        self.shards.prefetch(index, key.tag(), counters);
     }
 
     /// As [`MemoryStore::prefetch`], further: the sliding logs of the counters that were fetched. False if there are none.

@@ -54,6 +54,9 @@ fn counters_in(size: u64) -> usize {
     (size >> 32) as usize
 }
 
+/// Two slots of 32 bytes.
+const SLOTS_PER_LINE: usize = 64 / size_of::<Slot>();
+
 /// A shard behind its lock. Aligned, so that neighbours on other cores do not share its cache lines.
 #[derive(Debug, Default)]
 #[repr(align(64))]
@@ -133,17 +136,23 @@ impl Shards {
         }
     }
 
-    /// Fetches the cache lines of a shard's table in which a search for `tag` begins. Not those of the shard itself: the locks
-    /// of all shards fit the cache, and to read one takes it away from a processor that holds it.
+    /// Fetches the cache lines of a shard's table in which a search for so many counters of the tag's subject begins. Not those
+    /// of the shard itself: to read its lock takes it away from a processor that holds it.
     #[inline]
-    pub(super) fn prefetch(&self, index: usize, tag: Tag) {
+    pub(super) fn prefetch(&self, index: usize, tag: Tag, counters: usize) {
         let outline = &self.outlines[index];
         let home =
             outline.slots.load(Relaxed).wrapping_add(position(tag.place(), positions_in(outline.size.load(Relaxed))));
-        prefetch(home.cast());
         // Of a table that is as full as may be, half of the slots are displaced by three or more.
-        prefetch(home.wrapping_add(2).cast());
-        prefetch(home.wrapping_add(4).cast());
+        for line in 0..(counters + 5) / SLOTS_PER_LINE {
+            prefetch(home.wrapping_add(SLOTS_PER_LINE * line).cast());
+        }
+    }
+
+    /// Fetches the lock of a shard and what lies beside it.
+    #[inline]
+    pub(super) fn prefetch_lock(&self, index: usize) {
+        prefetch((&raw const self.shards[index]).cast());
     }
 
     /// Fetches a shard, without its table.
