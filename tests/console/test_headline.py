@@ -45,6 +45,9 @@ class Headline(Journey):
         self.go(page, "#/")
         expect(page.locator(".lead")).to_contain_text(re.compile(r"^Paused: no rule denies until \d\d:\d\d$"))
         expect(page.get_by_text("All well")).to_have_count(0)
+        # The sentence says it, and no notice says it again.
+        expect(page.get_by_text("All rules are paused until")).to_have_count(0)
+        expect(page.locator(".verdict").get_by_role("button", name="End the pause")).to_be_visible()
         # The rates still hold the time before the pause, and the page says so.
         more = page.locator(".verdict .more")
         expect(more).to_have_text(re.compile(r"^The pause began at \d\d:\d\d:\d\d\. Rates are means of the last minute"))

@@ -71,7 +71,7 @@ class Overview(Journey):
         expect(row.locator(".num")).to_have_text("15")
         # The two tables beside each other are of different times, and say so.
         expect(page.locator(".card").filter(has=page.get_by_role("heading", name="Denied most")).locator("header .label")).to_have_text("the last two minutes")
-        expect(page.locator(".card").filter(has=page.get_by_role("heading", name="Rules that deny most")).locator("header .label")).to_have_text("the last 1 h, asked every 10 s")
+        expect(page.locator(".card").filter(has=page.get_by_role("heading", name="Rules that deny most")).locator("header .label")).to_have_text("last 1 h, every 10 s")
         since = server.call("/v1/stats")["most_denied"]["subjects"][0]["first"]
         shown = page.evaluate("at => new Intl.DateTimeFormat('en-US', {hour: '2-digit', minute: '2-digit', hourCycle: 'h23'}).format(at * 1000)", since)
         expect(row.locator("time").first).to_contain_text(shown)
@@ -107,6 +107,20 @@ class Overview(Journey):
     def taken(self, server):
         """The verdict of FG.TAKE: the first number of its reply."""
         return re.search(r":(\d+)", server.command("FG.TAKE", "1", "act", "view", "user", "42")).group(1)
+
+    def test_nothing_on_the_overview_is_cut(self):
+        # A rule with an action of its own adds a sixth number.
+        server = self.server(FORUM + '[[rule]]\nname = "crawlers"\nwhen = { act = "crawl" }\nby = ["ip"]\nlimits = ["1/h"]\naction = "captcha"\n' + ROBOTS)
+        server.take(30, act="crawl", ip="203.0.113.177")
+        server.take(150, act="login", ip="203.0.113.178")
+        for locale in ("en-US", "zh-CN"):
+            page = self.open(server, locale=locale)
+            expect(page.locator("table.most tbody tr").first).to_be_visible()
+            cut = page.evaluate("[...document.querySelectorAll('.strip dd, table.most td, .card > header > *')].filter(e => e.checkVisibility() && e.scrollWidth > e.clientWidth + 1 && e.clientWidth).map(e => e.textContent)")
+            self.assertEqual(cut, [])
+            # The head of a card is one line.
+            high = page.evaluate("[...document.querySelectorAll('.cols .card > header')].filter(e => e.getBoundingClientRect().height > 42).map(e => e.textContent)")
+            self.assertEqual(high, [])
 
     def test_a_click_on_a_row_of_live_inspects(self):
         server = self.server(FORUM)

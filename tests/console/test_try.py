@@ -127,6 +127,17 @@ class Try(Journey):
         expect(page.get_by_text("The sample has 100 subjects of this rule.")).to_be_visible()
         expect(page.get_by_text(re.compile("99.9 % of users"))).to_be_visible()
 
+    def test_a_shadow_rule_is_compared_with_what_it_would_have_denied(self):
+        server = self.server(FORUM.replace('name   = "reply"', 'name   = "reply"\nshadow = true'))
+        server.call("/v1/sample", {"for": "1m"})
+        server.take(9, act="reply", user="1")
+        page = self.open(server, "#/try")
+        expect(page.get_by_text("When the recording ends, the draft is tried on it.")).to_be_visible()
+        page.get_by_role("button", name="Stop").click()
+        row = page.locator(".card").filter(has=page.get_by_role("heading", name="By rule")).get_by_role("row").filter(has_text="reply")
+        expect(row.get_by_role("cell").nth(1)).to_have_text("4")
+        expect(row.get_by_role("cell").nth(2)).to_have_text("4")
+
     def test_a_rule_on_a_header_is_not_judged_by_a_sample_without_headers(self):
         rule = '[[rule]]\nname = "{}"\nwhen = {{ {} ip = "*" }}\nby = ["ip"]\nlimits = ["{}"]\n'
         server = self.server(rule.format("robots", '"header.user-agent" = "~bot",', "2/h") + rule.format("addresses", "", "3/2s"))

@@ -14,6 +14,7 @@ import { FlowCard } from "../ui/chart.js";
 import { Page, RANGE_EVERY, RangeChoice, useRange } from "../ui/frame.js";
 import { html } from "../ui/html.js";
 import { marksOf } from "../ui/marks.js";
+import { EndPause } from "../ui/pause.js";
 import { Share, Spark, SparkLine } from "../ui/small_drawings.js";
 import { SubjectActions } from "../ui/subject_actions.js";
 import { isStillLoud, recentTurn, summary } from "../ui/summary.js";
@@ -36,8 +37,9 @@ export function Overview() {
   const fresh = now && rates && (sending || (!paused && isUnasked(now, rates, history)));
   // Who has rules already knows what one is, and waits for requests.
   const First = now?.rules > 0 && !sending ? Waiting : Start;
-  return html`<${Page} title=${w("page.overview")} right=${html`<${RangeChoice} range=${range} />`}>
-    ${fresh ? html`<${First} begin=${() => setSending(true)} />` : now && rates && history && html`<${Body} now=${now} rates=${rates} history=${history} range=${range} />`}
+  const ready = !fresh && now && rates && history;
+  return html`<${Page} title=${w("page.overview")} saysPaused=${paused && ready} right=${html`<${RangeChoice} range=${range} />`}>
+    ${fresh ? html`<${First} begin=${() => setSending(true)} />` : ready && html`<${Body} now=${now} rates=${rates} history=${history} range=${range} />`}
   </${Page}>`;
 }
 
@@ -62,7 +64,7 @@ function Body({ now, rates, history, range }) {
   return html`
     ${now.state === "degraded" && html`<${Degraded} now=${now} />`}
     ${paused
-      ? html`<${Lead} sign="away" tone="" more=${turnWords(rates) ?? (rates.shadow > 0 ? w("overview.paused.would", { rate: w("rate", { rate: f().rate(rates.shadow) }) }) : w("overview.paused.nobody"))}>${w("overview.paused", { at: f().clock(now.paused_until) })}</${Lead}>`
+      ? html`<${Lead} sign="away" tone="" actions=${html`<${EndPause} />`} more=${turnWords(rates) ?? (rates.shadow > 0 ? w("overview.paused.would", { rate: w("rate", { rate: f().rate(rates.shadow) }) }) : w("overview.paused.nobody"))}>${w("overview.paused", { at: f().clock(now.paused_until) })}</${Lead}>`
       : loud && open.length
         ? html`<${Denying} rule=${loud} rates=${rates} list=${open} since=${subjects.since} onset=${onset} history=${history} />`
         : html`<${AllWell} rates=${rates} now=${now} loudest=${loud} banned=${loudest ? banned : []} own=${own} />`}
@@ -175,10 +177,10 @@ function Numbers({ now, rates, history, range, hot, own }) {
   const [listener, latency] = slowest(history.latency);
   const [used, unit] = f().bytes(now.memory.bytes);
   const most = f().bytes(now.memory.max_bytes).join(" ");
-  const share = (rate, list) => w("overview.deniedShare", { share: f().percent(rate, all), range: w(`length.${range}`), past: f().percent(total(list), total(history.total.allowed) + total(history.total.denied)) });
+  const share = (rate, list) => w(all > 0 ? "overview.deniedShare" : "overview.pastShare", { share: f().percent(rate, all), range: w(`length.${range}`), past: f().percent(total(list), total(history.total.allowed) + total(history.total.denied)) });
   const denied = less(history.total.denied, history.total.own_action);
   return html`<${Strip} cells=${[
-    { label: w("Allowed"), sign: "allowed", value: f().rate(rates.allowed), unit: w("perSecond"), note: w("overview.ofAll", { share: f().percent(rates.allowed, all), rate: w("rate", { rate: f().rate(all) }) }) },
+    { label: w("Allowed"), sign: "allowed", value: f().rate(rates.allowed), unit: w("perSecond"), note: all > 0 ? w("overview.ofAll", { share: f().percent(rates.allowed, all), rate: `${f().rate(all)}${w("perSecond")}` }) : w("overview.unasked") },
     { label: w("Denied"), sign: "denied", tone: hot ? "denied" : "", value: f().rate(rates.denied), unit: w("perSecond"), note: share(rates.denied, denied) },
     ...(own ? [{ label: w("overview.own", { action: own }), value: f().rate(rates.own), unit: w("perSecond"), note: share(rates.own, history.total.own_action) }] : []),
     { label: w("overview.shadow"), sign: "shadow", value: f().rate(rates.shadow), unit: w("perSecond"), note: w("overview.shadow.note") },

@@ -78,5 +78,5 @@ function Node({ now }) {
 
 function Settings({ settings }) {
   const rows = Object.entries(settings);
-  return html`<${Card} title=${w("store.settings")} foot=${w("store.secrets")}><table class="t"><tbody>${rows.map(([name, value]) => html`<tr key=${name}><td><code>${clean(name)}</code></td><td class="cut"><code><${Text} of=${typeof value === "string" ? value : JSON.stringify(value)} /></code></td></tr>`)}</tbody></table></${Card}>`;
+  return html`<${Card} title=${w("store.settings")} foot=${w("store.secrets")}><table class="t settings"><tbody>${rows.map(([name, value]) => html`<tr key=${name}><td><code>${clean(name)}</code></td><td><code><${Text} of=${typeof value === "string" ? value : JSON.stringify(value)} /></code></td></tr>`)}</tbody></table></${Card}>`;
 }

@@ -101,7 +101,7 @@ function SampleBar({ sample, again, text }) {
         <button type="button" class="b" disabled=${!write} onClick=${() => act({ json: { for: length } })}>${sample.requests ? w("try.again") : w("try.record")}</button>`}
       ${!view && recording && sample.until !== null && html`<button type="button" class="b" disabled=${!write} onClick=${() => act({ json: { for: "0s" } })}>${w("try.stop")}</button>`}
       ${!view && (recording || sample.requests > 0) && html`<button type="button" class="b" disabled=${!write} onClick=${() => act({ method: "DELETE" })}>${w("try.forget")}</button>`}
-    </div>${!view && !recording && advice && (!sample.requests || seconds < LENGTHS.get(advised)) && html`<${Hint} advice=${advice} length=${advised} />`}<${Mistake} error=${error} />`;
+    </div>${!view && !recording && advice && (!sample.requests || seconds < LENGTHS.get(advised)) && html`<${Hint} advice=${advice} length=${advised} />`}${recording && sample.until !== null && html`<p class="label">${w("try.recording.more")}</p>`}<${Mistake} error=${error} />`;
 }
 
 /** How long a sample makes sense for the limits of the draft. */
@@ -161,9 +161,10 @@ function ByRule({ data, unkept }) {
   // Of a rule with several limits, the first: its curve is the one that is drawn.
   const spares = new Map((data.what_if?.curves ?? []).filter((each) => each.spares !== null).map((each) => [each.rule, each.points[each.spares].count]).reverse());
   const zero = (value) => html`<span class=${value ? "" : "zero"}>${f().num(value)}</span>`;
+  const denied = (rule) => (rule.shadow ? rule.would_deny : rule.denied);
   return html`<${Card} title=${w("try.byRule")} foot=${w("try.byRule.foot")}><table class="t fold"><thead><tr><th class="keep">${w("rule")}</th><th class="r">${w("try.head.now")}</th><th class="r">${w("try.head.draft")}</th><th class="r keep">${w("try.head.newly")}</th><th class="r">${w("try.head.passed")}</th><th class="r">${w("try.head.spares")}</th></tr></thead>
     <tbody>${compare.outcome.rules.map((rule) => html`<tr key=${rule.name}><td><a href=${address("rules", rule.name)}><${Text} of=${rule.name} most=${40} /></a>${rule.shadow && html` <span class="tag shadow"><${Sign} kind="shadow" />${w("shadow")}</span>`}</td>
-      ${unkept.has(rule.name) ? html`<td class="r opt">–</td><td class="r opt">–</td><td class="num">–</td><td class="r opt">–</td><td class="r opt">–</td>` : html`<td class="r opt">${before.has(rule.name) ? zero(before.get(rule.name).denied) : w("try.new")}</td><td class="r opt">${zero(rule.shadow ? rule.would_deny : rule.denied)}</td>
+      ${unkept.has(rule.name) ? html`<td class="r opt">–</td><td class="r opt">–</td><td class="num">–</td><td class="r opt">–</td><td class="r opt">–</td>` : html`<td class="r opt">${before.has(rule.name) ? zero(denied(before.get(rule.name))) : w("try.new")}</td><td class="r opt">${zero(denied(rule))}</td>
       <td class="num">${newly.get(rule.name) ? html`<span class="denied">+${f().num(newly.get(rule.name))}</span>` : zero(0)}</td><td class="r opt">${zero(passed.get(rule.name) ?? 0)}</td><td class="r opt">${spares.get(rule.name) ?? "–"}</td>`}</tr>`)}</tbody></table></${Card}>`;
 }
 

@@ -178,8 +178,9 @@ function Dash(props) {
 function Onset({ onset, x, begin, y, height }) {
   if (!onset || onset.at <= begin) return null;
   const at = Math.round(x(onset.at)) - 0.5;
-  const right = at < 140;
   const [wide, line] = [textWidth(onset.words) * BOLD, y + height * 0.22];
+  // Left of the rise there are no bars; at the edge of the chart there is no room.
+  const right = at - 9 - wide < x(begin);
   return html`<g class=${onset.tone ?? "denied"}><line class="onset" x1=${at} x2=${at} y1=${y + height * 0.22} y2=${y + height} />
     <rect class="flag" x=${right ? at + 3 : at - 9 - wide} y=${line - 3} width=${wide + 6} height="16" />
     <text class="onset-t" x=${right ? at + 6 : at - 6} y=${line + 9} text-anchor=${right ? "start" : "end"}>${onset.words}</text></g>`;

@@ -51,8 +51,8 @@ export function Rail({ open, close }) {
   </nav>`;
 }
 
-/** The bar, and the page below it. `heading` stands in the h1, `title` in the window's title. */
-export function Page({ title, heading, right, children }) {
+/** The bar, and the page below it. `heading` stands in the h1, `title` in the window's title. `saysPaused`: the page itself tells of a pause. */
+export function Page({ title, heading, right, saysPaused = false, children }) {
   const h1 = useRef(null);
   const gone = useCell(away);
   const node = useCell(stats)?.node;
@@ -76,7 +76,7 @@ export function Page({ title, heading, right, children }) {
     <main id="main">
       <${AwayNotice} />
       <${Restarted} />
-      <${Paused} />
+      ${!saysPaused && html`<${Paused} />`}
       <div class=${gone ? "aged stackm" : "stackm"}>${children}</div>
     </main>`;
 }

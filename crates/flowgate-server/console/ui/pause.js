@@ -15,9 +15,13 @@ import { f, w } from "./words.js";
 export function Paused() {
   const until = useCell(stats)?.paused_until ?? null;
   const now = useNow(until !== null);
+  if (!until || until <= now) return null;
+  return html`<${Notice} title=${w("pause.title", { at: f().clock(until, true), left: f().clockLength(until - now) })} action=${html`<${EndPause} />`}>${w("pause.more")}</${Notice}>`;
+}
+
+export function EndPause() {
   const { write } = useRights();
   const [error, setError] = useState(null);
-  if (!until || until <= now) return null;
   const resume = async () => {
     try {
       await call("/v1/pause", { method: "DELETE" });
@@ -27,8 +31,7 @@ export function Paused() {
       setError(mistake);
     }
   };
-  return html`<${Notice} title=${w("pause.title", { at: f().clock(until, true), left: f().clockLength(until - now) })}
-    action=${write && html`<button type="button" class="b" onClick=${resume}>${w("pause.end")}</button>`}>${w("pause.more")}<${Mistake} error=${error} /></${Notice}>`;
+  return write && html`<button type="button" class="b" onClick=${resume}>${w("pause.end")}</button><${Mistake} error=${error} />`;
 }
 
 const LENGTHS = ["10m", "1h", "8h"];

@@ -9,7 +9,9 @@ import { useWidth } from "./use_width.js";
 import { f, w } from "./words.js";
 
 const H = 214;
-const [TOP, BOTTOM] = [24, 20];
+const [TOP, BOTTOM] = [40, 20];
+/** From here on words have room left of a line. */
+const LEFT_WORDS = 120;
 
 /** A chart with its legend, and its numbers "as a table": `heads` and `rows` of cells, the first of each row a name. */
 export function ChartCard({ title, legend, heads, rows, foot, children }) {
@@ -86,14 +88,18 @@ export function CurveChart({ curve, draft }) {
   const ticks = Array.from({ length: Math.floor(most / step + 1e-9) }, (_, i) => (i + 1) * step);
   const every = Math.max(1, Math.ceil(points.length / 8));
   const drafted = draft === Number(points[curve.configured]?.count) ? null : placeOf(draft, points);
-  const upright = (i, tone, textTone, words, line) => html`<g class="upright"><line class=${tone} x1=${x(i)} x2=${x(i)} y1="12" y2=${y(0)} /><text class=${textTone} x=${x(i) > width - 130 ? x(i) - 5 : x(i) + 5} y=${line} text-anchor=${x(i) > width - 130 ? "end" : "start"}>${words}</text></g>`;
+  // Words stand right of their line, and left of it where there is no room or the line of another follows.
+  const upright = (i, tone, textTone, words, line, next = null) => {
+    const left = x(i) > width - 130 || (next !== null && next > i && x(i) > LEFT_WORDS);
+    return html`<g class="upright"><line class=${tone} x1=${x(i)} x2=${x(i)} y1="12" y2=${y(0)} /><text class=${textTone} x=${left ? x(i) - 5 : x(i) + 5} y=${line} text-anchor=${left ? "end" : "start"}>${words}</text></g>`;
+  };
   return html`<div class="chart" ref=${ref}>${width > 0 && html`<svg viewBox=${`0 0 ${width} ${H}`} width=${width} height=${H} role="img" tabindex="0" aria-label=${w("try.curve", { rule: curve.rule })}>
     ${ticks.map((value) => html`<line class="grid" x1=${left} x2=${width} y1=${y(value)} y2=${y(value)} /><text x=${left - 8} y=${y(value) + 4} text-anchor="end">${percentTick(value)}</text>`)}
     <line class="base" x1=${left} x2=${width} y1=${y(0) + 0.5} y2=${y(0) + 0.5} />
     ${points.map((point, i) => (i % every === 0 ? html`<text x=${x(i)} y=${H - 3} text-anchor="middle">${point.count}</text>` : null))}
     <polyline class="curve2" points=${line(shareOf)} /><polyline class="curve" points=${line(share)} />
-    ${upright(curve.configured, drafted === null ? "conf" : "mark", "what", w("try.configured", { count: points[curve.configured]?.count }), 20)}
-    ${drafted !== null && upright(drafted, "conf", "what", w("try.draftCount", { count: draft }), 34)}
+    ${upright(curve.configured, drafted === null ? "conf" : "mark", "what", w("try.configured", { count: points[curve.configured]?.count }), 20, drafted)}
+    ${drafted !== null && upright(drafted, "conf", "what", w("try.draftCount", { count: draft }), 34, curve.configured)}
     ${isTelling(curve) && points[curve.spares] && upright(curve.spares, "spares", "good", w("try.spares", { count: points[curve.spares].count }), 48)}
     ${points.map((point, i) => html`<circle class="dot" cx=${x(i)} cy=${y(share(point))} r="3.5" />`)}
   </svg>`}</div>`;

@@ -47,7 +47,7 @@ export default {
   "overview.part": "{rate}被拒绝，占 {share}，均由 {rule} 拒绝", "overview.part.most": "{rate}被拒绝，占 {share}，主要由 {rule} 拒绝", "overview.part.unnamed": "{rate}被拒绝，占 {share}",
   "overview.well": "一切正常：{rate}被拒绝，占 {share}", "overview.well.nobody": "一切正常：没有请求被拒绝", "overview.well.most": "最多的是 {rule}：{whom}，最近两分钟 {count} 次。", "overview.well.none": "近期没有请求被拒绝。", "overview.well.share": "没有规则的拒绝比例超过十分之一。",
   "overview.turn.start": "服务端于 {at} 启动，速率是启动以来的平均值。", "overview.turn.pause": "暂停始于 {at}。速率是最近一分钟的平均值，仍包含暂停之前的拒绝。", "overview.turn.resume": "暂停已于 {at} 结束。速率是最近一分钟的平均值，仍包含暂停期间的请求。",
-  "overview.ofAll": "最近一分钟{rate}，占 {share}", "overview.deniedShare": "占 {share}；{range}内 {past}", "overview.own": "要求 {action}", "overview.shadow": "影子规则本会拒绝", "overview.shadow.note": "未实际拒绝任何请求",
+  "overview.ofAll": "近一分钟 {rate} 的 {share}", "overview.unasked": "近一分钟没有请求", "overview.pastShare": "{range}内 {past}", "overview.deniedShare": "占 {share}；{range}内 {past}", "overview.own": "要求 {action}", "overview.shadow": "影子规则本会拒绝", "overview.shadow.note": "未实际拒绝任何请求",
   "overview.p50": "{listener}；半数在 {p50} ms 以内", "overview.unmeasured": "暂无测量数据", "overview.counters": "计数器", "overview.of": "/ {most}", "overview.memory": "淘汰 {evicted}，拒收 {refused}",
   "overview.chart": "放行与拒绝", "overview.most": "被拒绝最多", "overview.most.foot": "仅本节点。始于：从该时刻起每分钟都被拒绝。≤：计数可能偏高，不会偏低。", "overview.most.none": "自 {at} 起没有主体被拒绝。",
   "overview.rules": "拒绝最多的规则", "overview.rules.period": "最近 {range}，每 {every}更新", "overview.rules.none": "此时间段内没有规则拒绝过请求。", "overview.share": "占比", "overview.latency": "延迟（毫秒）", "overview.listener": "监听协议", "overview.store": "存储",
@@ -68,7 +68,7 @@ export default {
 
   // 单条规则
   "rule.asked": "请求数，最近 {range}", "rule.would": "本会拒绝", "rule.would.note": "最近 {range}；未实际拒绝任何请求", "rule.share": "占其请求的 {share}", "rule.bans": "触发封禁", "rule.sinceStart": "自启动以来", "rule.chart": "随时间变化",
-  "rule.denies": "自 {at} 起{rate}被拒绝，涉及 {subjects} 个主体", "rule.denied": "最近 {range}的 {asked} 次请求中拒绝了 {denied} 次", "rule.shadow": "最近 {range}本会拒绝 {denied} 次", "rule.denies.own": "自 {at} 起{rate}被要求 {action}，涉及 {subjects} 个主体", "rule.denied.own": "最近 {range}的 {asked} 次请求中有 {denied} 次被要求 {action}", "rule.quiet": "全部放行", "rule.unmatched": "最近 {range}没有作出判定",
+  "rule.denies": "自 {at} 起持续拒绝，{rate}，涉及 {subjects} 个主体", "rule.denied": "最近 {range}的 {asked} 次请求中拒绝了 {denied} 次", "rule.shadow": "最近 {range}本会拒绝 {denied} 次", "rule.denies.own": "自 {at} 起持续要求 {action}，{rate}，涉及 {subjects} 个主体", "rule.denied.own": "最近 {range}的 {asked} 次请求中有 {denied} 次被要求 {action}", "rule.quiet": "全部放行", "rule.unmatched": "最近 {range}没有作出判定",
   "rule.each": "每个 {by}", "rule.all": "全部合计", "rule.byCase": "按情况使用不同限额。", "rule.atOnce": "匹配即生效：{action}。",
   "rule.ban.sentence": "{within}内拒绝 {after} 次后封禁，时长依次为 {lengths}。", 
   "rule.edit": "在此编辑", "rule.raise": "调高次数…", "rule.makeShadow": "改为影子规则", "rule.endShadow": "结束影子模式", "rule.raise.title": "调高 {rule} 的次数", "rule.raise.now": "第一个限额是 {limit}。修改会成为草稿，发布之前不生效。", "rule.raise.count": "次数", "rule.raise.do": "生成草稿",
@@ -81,7 +81,7 @@ export default {
   "subject.ask": "查询", "subject.cost": "消耗", "subject.gate": "模拟网关请求", "subject.watch": "持续刷新（2 秒）", "subject.addField": "+ 字段", "subject.valueOf": "{field} 的值", "subject.copyLink": "复制带值的链接", "subject.linkCopied": "链接已复制，其中包含字段的值。",
   "subject.empty": "一个请求为什么被放行或拒绝？", "subject.empty.more": "填写请求的字段，或把 act=reply user=42 或 JSON 粘贴到任一输入框。查询不计数。", "subject.unknown": "请填写 {fields} 后查询", "subject.unknown.more": "缺少{n|该字段|这些字段}时，{rule} 不会匹配。", "subject.unkept": "被拒绝请求的 header 与 query 不会保留。", "subject.rules": "规则", "subject.ban": "手动封禁…", "subject.reset": "重置…",
   "why.denied": "被 {rule} 拒绝，还需等待 {time}", "why.banned": "被 {rule} 封禁，剩余 {time}", "why.ban": "被手动封禁，剩余 {time}", "why.never": "被 {rule} 拒绝，等待也无法放行", "why.asks": "{rule} 要求 {action}", "why.asksUntil": "{rule} 要求 {action}，还需等待 {time}", "why.deniedAtOnce": "被 {rule} 直接拒绝",
-  "why.allowed": "放行", "why.allowed.left": "放行：{rule} 剩余 {left} / {most}", "why.allowedBy": "由 {rule} 放行", "why.unmatched": "放行：没有匹配的规则", "why.asOf": "截至 {at}。", "why.until": "至 {at}。", "why.action": "该规则要求 {action}。", "why.paused": "规则 {rule} 已暂停，否则会拒绝它。", "why.shadow": "影子规则 {rule} 本会拒绝它。", "why.degraded": "共享存储失联，本节点正在独立判定。", "why.delay": "放行前延迟 {time}。",
+  "why.allowed": "放行", "why.allowed.left": "放行：{rule} 剩余 {left} / {most}", "why.allowedBy": "由 {rule} 放行", "why.unmatched": "放行：没有匹配的规则", "why.asOf": "更新于 {at}。", "why.until": "持续到 {at}。", "why.action": "该规则要求 {action}。", "why.paused": "规则 {rule} 已暂停，否则会拒绝它。", "why.shadow": "影子规则 {rule} 本会拒绝它。", "why.degraded": "共享存储失联，本节点正在独立判定。", "why.delay": "放行前延迟 {time}。",
   "front.allowed": "放行", "front.denied": "由 {rule} 拒绝", "group.decided": "作出判定", "group.matched": "已匹配", "group.matched.more": "且允许放行", "group.unreached": "未执行到", "group.unreached.more": "前面的规则已直接判定", "group.unreached.ban": "封禁已先行判定", "group.unreached.none": "无：前面没有规则直接判定", "group.unmatched": "未匹配", "group.unmatched.more": "{n} 条规则，列出各自第一个不满足的条件", "group.none": "无",
   "limit.left": "剩余 {left} / {most}", "limit.next": "下一次还需 {time}", "limit.reset": "全部恢复还需 {time}",
   "reset.title": "重置此请求的计数", "reset.what": "以下规则将清除为它记录的计数及触发的封禁：", "reset.do": "重置", "reset.done": "计数已重置。",
@@ -113,7 +113,7 @@ export default {
 
   // 试运行
   "try.off": "录制已由 console.sample 关闭。可以在命令行中用日志试运行：", "try.view": "录制需要管理员登录。", "try.nothing": "尚未录制。", "try.hint": "样本能判断的最长时间窗口是 {rule} 的 {limit}：录制开始时计数器为空，建议至少录制 {length}。", "try.hint.beyond": "{rule} 的 {limit} 超出样本所能判断的范围，可用 {command} 在日志上试运行。", "try.busy": "正在用样本试运行草稿…", "try.empty": "用录制的流量试运行草稿", "try.empty.more": "先录制几分钟流量，再在其上试运行草稿。只在内存中保存请求的字段，不含 header 与 query，30 分钟后清除。", "try.noDraft": "当前没有草稿，比较的是生效的规则与其自身。请先修改规则：",
-  "try.sample": "样本：{length}，{from} 至 {to}，{requests} 个请求，{part}", "try.recording": "录制中：{length}，{requests} 个请求，{part}", "try.allOfThem": "全部请求", "try.oneIn": "每 {n} 个 {by} 取一个", "try.bytes": "{used} / {most}", "try.length": "时长", "try.record": "录制", "try.again": "重新录制", "try.stop": "停止", "try.forget": "清除",
+  "try.sample": "样本：{length}，{from} 至 {to}，{requests} 个请求，{part}", "try.recording": "录制中：{length}，{requests} 个请求，{part}", "try.recording.more": "录制结束后，会用这些请求试运行草稿。", "try.allOfThem": "全部请求", "try.oneIn": "每 {n} 个 {by} 取一个", "try.bytes": "{used} / {most}", "try.length": "时长", "try.record": "录制", "try.again": "重新录制", "try.stop": "停止", "try.forget": "清除",
   "try.denied": "草稿会多拒绝 {n} 次，涉及 {subjects} 个主体", "try.passed": "草稿会多放行 {n} 次", "try.same": "草稿的判定结果相同", "try.more": "拒绝率：当前 {now}，草稿 {then}；新放行 {passed} 次。", "try.back": "返回草稿",
   "try.draft": "草稿拒绝", "try.inForce": "当前规则拒绝", "try.curve": "{rule}：换成别的次数会怎样？", "try.requests": "被拒绝的请求", "try.subjects": "被拒绝的主体", "try.configured": "当前：{count}", "try.draftCount": "草稿：{count}", "try.spares": "99.9% 不受影响：{count}", "try.advice": "次数为 {count} 时，99.9% 的主体不受影响。",
   "try.few": "样本中此规则只有 {count} 个主体，不足以给出建议。", "try.many": "样本中此规则有 {count} 个主体。",
