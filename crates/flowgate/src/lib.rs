@@ -62,6 +62,8 @@
 //! * [`MemoryStore`]: the store under a limiter, for callers that bring their own limits to each call or decide several
 //!   subjects in one atomic step (a user *and* an address), as a rule engine does. A [`Plan`] is such a step; its parts
 //!   are requests that pass together or not at all.
+//! * [`Record`], [`Records`], [`LoadAt`], [`LoadOutcome`] and [`VisitCursor`] carry counters to a journal and back. They
+//!   are for the crate `flowgate-journal`; a program that only limits needs none of them.
 //!
 //! # Pitfalls
 //!
@@ -70,12 +72,12 @@
 //! * **A delay must be obeyed.** With `pace`, an allowed request carries a [`delay`](Decision::delay): hold it that
 //!   long, or call [`wait`](Limiter::wait), which does.
 //! * **A cost above the limit never passes.** [`Decision::never`] tells it from "come back later".
-//! * **Read the clock once per batch**: [`Limiter::take_at`]. Not for the nanoseconds of the clock, but for the cache
-//!   misses that a reading in between keeps from overlapping.
+//! * **Read the clock once per batch**: [`Limiter::take_each`], or [`Limiter::take_at`] with one reading. The cache misses
+//!   of several decisions then overlap; a reading of the clock between two of them prevents that.
 //! * **Denied requests count nothing**, unless [`count_denied`](LimiterBuilder::count_denied) says so.
 //! * **Memory is capped** (64 MiB by default, about 1.5 million keys of a `bucket`; [`LimiterBuilder::max_bytes`]).
-//!   When it is full, what is closest to unused is forgotten first and [`MemoryStats`] counts it; a forgotten
-//!   subject has its full allowance again. If that must not be, deny new ones: [`WhenFull::Deny`].
+//!   When it is full, the counters with the least use are forgotten first, and [`MemoryStats`] counts them; a forgotten
+//!   subject has its full allowance again. [`WhenFull::Deny`] denies new subjects instead.
 //! * **A `sliding` log** keeps a time per unit, up to 1024 of them (8 KiB); above, it rounds times up to a grid and
 //!   needs 16 KiB at the most. Where even that is too much, `approx` is 16 bytes.
 //! * **Counters live in the process.** Another process counts for itself.
