@@ -334,6 +334,17 @@ class Overview(Journey):
         row = page.get_by_role("row").filter(has=page.get_by_role("link", name="reply", exact=True))
         expect(row.get_by_role("cell").nth(4)).to_contain_text("拒绝")
 
+    def test_on_a_phone_the_bar_has_room_for_every_state(self):
+        server = self.server(FORUM)
+        server.take(20, act="reply", user="42")
+        server.call("/v1/sample", {"for": "10m"})
+        for locale in ("en-US", "zh-CN"):
+            page = self.open(server, locale=locale, viewport={"width": 360, "height": 640})
+            expect(page.locator(".bar .seg")).to_be_visible()
+            expect(page.get_by_role("link", name="recording" if locale == "en-US" else "录制中")).to_be_visible()
+            cut = page.evaluate("[...document.querySelectorAll('.bar > h1, .bar > .state')].filter(e => e.scrollWidth > e.clientWidth || e.getBoundingClientRect().width < 8).map(e => e.textContent)")
+            self.assertEqual(cut, [])
+
     def test_on_a_phone_the_list_of_rules_has_limits(self):
         server = self.server(FORUM)
         page = self.open(server, "#/rules", viewport={"width": 360, "height": 640})

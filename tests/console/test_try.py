@@ -99,7 +99,7 @@ class Try(Journey):
         timeline, after = replayed["timeline"], replayed["compare"]["outcome"]["timeline"]
         curve = next(each for each in replayed["what_if"]["curves"] if each["rule"] == "reply")
         over_time = page.locator(".card").filter(has=page.get_by_role("heading", name="Over time"))
-        what_if = page.locator(".card").filter(has=page.get_by_role("heading", name="reply: what if the count were another?"))
+        what_if = page.locator(".card").filter(has=page.get_by_role("heading", name="reply: other counts"))
         bars = sum(period["denied"] > 0 for period in after)
         self.assertEqual(over_time.locator(".chart path.bars").get_attribute("d").count("M"), bars)
         self.assertEqual(len(over_time.locator(".chart polyline.edge").get_attribute("points").split()), len(timeline))
@@ -137,6 +137,12 @@ class Try(Journey):
         row = page.locator(".card").filter(has=page.get_by_role("heading", name="By rule")).get_by_role("row").filter(has_text="reply")
         expect(row.get_by_role("cell").nth(1)).to_have_text("4")
         expect(row.get_by_role("cell").nth(2)).to_have_text("4")
+        # The head of a card is one line, in both languages.
+        for locale in ("en-US", "zh-CN"):
+            page = self.open(server, "#/try", locale=locale)
+            expect(page.locator(".chart svg").first).to_be_visible()
+            high = page.evaluate("[...document.querySelectorAll('.card > header')].filter(e => e.getBoundingClientRect().height > 42).map(e => e.textContent)")
+            self.assertEqual(high, [])
 
     def test_a_rule_on_a_header_is_not_judged_by_a_sample_without_headers(self):
         rule = '[[rule]]\nname = "{}"\nwhen = {{ {} ip = "*" }}\nby = ["ip"]\nlimits = ["{}"]\n'
