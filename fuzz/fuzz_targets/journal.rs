@@ -5,7 +5,8 @@
 
 use std::io::{self, Read};
 
-use flowgate::{LoadAt, MemoryConfig, MemoryStore, Record, Records, Seed, Span, Time, VisitCursor};
+use flowgate::durable::{LoadAt, Record, Records, VisitCursor};
+use flowgate::{MemoryConfig, MemoryStore, Seed, Span, Time};
 use flowgate_journal::{Disk, Sink, read};
 use libfuzzer_sys::fuzz_target;
 

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use flowgate::{LoadAt, LoadOutcome, MemoryConfig, MemoryStore, Record, Records, Seed, Span, Time, VisitCursor};
+use flowgate::durable::{LoadAt, LoadOutcome, Record, Records, VisitCursor};
+use flowgate::{MemoryConfig, MemoryStore, Seed, Span, Time};
 
 use crate::directory::{DirectoryError, find_seed};
 use crate::disk::{Disk, FileDisk};

@@ -50,7 +50,7 @@
 //!
 //! file   = blocks, each from 4 KiB to 64 KiB
 //! block  = "FGJ1" | crc32 | fingerprint of the seed | generation | sequence | written_at | length | flags | records | zeros
-//! record = as in flowgate::Record: a counter, a log, a counter that is gone, or a record of another writer
+//! record = as in flowgate::durable::Record: a counter, a log, a counter that is gone, or a record of another writer
 //! ```
 //!
 //! * **Records are states**, so reading is idempotent: of the records of a key the last one counts. A lost block loses the

@@ -10,7 +10,8 @@
 
 use std::io::{self, Read};
 
-use flowgate::{Record, Records, Time};
+use flowgate::Time;
+use flowgate::durable::{Record, Records};
 
 use crate::block::{ALIGNMENT, Header, MAX_BLOCK_BYTES, STOPPED};
 use crate::disk::Disk;

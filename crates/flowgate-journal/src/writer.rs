@@ -3,7 +3,8 @@
 use std::io;
 use std::sync::Arc;
 
-use flowgate::{Clock, MemoryStore, Span, Time, VisitCursor};
+use flowgate::durable::VisitCursor;
+use flowgate::{Clock, MemoryStore, Span, Time};
 
 use crate::block::{Header, MAX_RECORD_BYTES, STOPPED};
 use crate::disk::Disk;
@@ -293,7 +294,7 @@ impl<D: Disk> Writer<D> {
 
     /// Adds any number of records.
     fn add_records(&mut self, bytes: &[u8]) -> io::Result<()> {
-        let (mut records, mut rest) = (flowgate::Records::new(bytes), bytes);
+        let (mut records, mut rest) = (flowgate::durable::Records::new(bytes), bytes);
         while records.next().is_some() {
             let (record, behind) = rest.split_at(rest.len() - records.rest().len());
             self.add(&mut record.to_vec())?;

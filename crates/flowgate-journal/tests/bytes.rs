@@ -6,7 +6,8 @@
 use std::fs;
 use std::path::Path;
 
-use flowgate::{Ask, LoadAt, MemoryConfig, MemoryStore, Op, Record, Seed, Span, Time, VisitCursor};
+use flowgate::durable::{LoadAt, Record, VisitCursor};
+use flowgate::{Ask, MemoryConfig, MemoryStore, Op, Seed, Span, Time};
 use flowgate_journal::{FileDisk, ReadReport, Sink, inspect, read};
 use flowgate_testkit::files::repository;
 use proptest::prelude::*;

@@ -7,9 +7,9 @@ use std::collections::{BTreeMap, HashMap};
 use std::io::{self, Cursor, Read};
 use std::sync::{Arc, Mutex};
 
+use flowgate::durable::{LoadAt, Record, Records, VisitCursor};
 use flowgate::{
-    Ask, Ban, BanHit, Database, Hit, Limit, LoadAt, MemoryConfig, MemoryStore, Op, Plan, Record, Records, Seed, Span,
-    Throttle, Time, VisitCursor,
+    Ask, Ban, BanHit, Database, Hit, Limit, MemoryConfig, MemoryStore, Op, Plan, Seed, Span, Throttle, Time,
 };
 use flowgate_journal::{Disk, NoCompanion, ReadReport, Sink, Writer, read};
 

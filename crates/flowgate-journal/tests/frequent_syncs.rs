@@ -5,7 +5,8 @@
 use std::fs;
 use std::sync::Arc;
 
-use flowgate::{Ask, MemoryConfig, MemoryStore, Op, Record, Seed, Span, Time};
+use flowgate::durable::Record;
+use flowgate::{Ask, MemoryConfig, MemoryStore, Op, Seed, Span, Time};
 use flowgate_journal::{Disk, FileDisk, NoCompanion, Sink, Writer, inspect, read};
 
 const SEED: Seed = Seed([1, 2]);

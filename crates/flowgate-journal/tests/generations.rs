@@ -5,9 +5,8 @@
 use std::io::{self, Read};
 use std::sync::Arc;
 
-use flowgate::{
-    Ask, LoadAt, LoadOutcome, MemoryConfig, MemoryStore, Op, Record, Records, Seed, Span, Time, VisitCursor,
-};
+use flowgate::durable::{LoadAt, LoadOutcome, Record, Records, VisitCursor};
+use flowgate::{Ask, MemoryConfig, MemoryStore, Op, Seed, Span, Time};
 use flowgate_journal::{Disk, FileDisk, NoCompanion, Sink, Writer, read};
 
 const START: Time = Time::from_secs(1_700_000_000);

@@ -8,9 +8,9 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
+use flowgate::durable::{LoadAt, LoadOutcome, Record, Records, VisitCursor};
 use flowgate::{
-    Ask, Ban, BanHit, Database, Hit, Key, Limit, LoadAt, LoadOutcome, MemoryConfig, MemoryStore, Op, Plan, Record,
-    Records, Seed, Span, Throttle, Time, VisitCursor,
+    Ask, Ban, BanHit, Database, Hit, Key, Limit, MemoryConfig, MemoryStore, Op, Plan, Seed, Span, Throttle, Time,
 };
 use flowgate_journal::{Companion, FileDisk, ReadReport, Sink, Writer, read};
 use flowgate_testkit::files::repository;

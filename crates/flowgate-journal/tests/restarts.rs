@@ -6,10 +6,8 @@ use std::collections::BTreeMap;
 use std::io::{self, Cursor, Read};
 use std::sync::{Arc, Mutex};
 
-use flowgate::{
-    Ask, Decision, Hit, Limit, LoadAt, LoadOutcome, MemoryConfig, MemoryStore, Plan, Record, RuleFlags, Seed, Span,
-    Throttle, Time,
-};
+use flowgate::durable::{LoadAt, LoadOutcome, Record};
+use flowgate::{Ask, Decision, Hit, Limit, MemoryConfig, MemoryStore, Plan, RuleFlags, Seed, Span, Throttle, Time};
 use flowgate_journal::{Disk, NoCompanion, Sink, Writer, read};
 use flowgate_testkit::vectors::{limits, throttle};
 use flowgate_testkit::{numbers, op};

@@ -7,7 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, MutexGuard, mpsc};
 use std::time::Duration;
 
-use flowgate::{Ask, Clock, LoadAt, MemoryConfig, MemoryStore, Op, Record, Seed, Span, Time};
+use flowgate::durable::{LoadAt, Record};
+use flowgate::{Ask, Clock, MemoryConfig, MemoryStore, Op, Seed, Span, Time};
 use flowgate_journal::{
     Companion, Disk, FileDisk, Journal, JournalSettings, NoCompanion, Sink, SyncStatus, Writer, read,
 };

@@ -11,7 +11,8 @@ mod waiting;
 
 use std::sync::Arc;
 
-use flowgate::{Clock, MemoryStore, Record, Span, Time};
+use flowgate::durable::Record;
+use flowgate::{Clock, MemoryStore, Span, Time};
 use flowgate_engine::Decider;
 use flowgate_engine::bans::BanCursor;
 use flowgate_engine::config::{Config, Durability};

@@ -100,6 +100,8 @@ mod calendar;
 mod class;
 mod clock;
 mod decision;
+#[doc(hidden)]
+pub mod durable;
 mod key_bytes;
 mod limit;
 mod limiter;
@@ -125,8 +127,7 @@ pub use key_bytes::KeyBytes;
 pub use limit::{Algorithm, Limit, LimitBuilder, LimitError, MAX_COUNT, MaxWait, Part, Period, Rate, Unit};
 pub use limiter::{IntoLimits, Limiter, LimiterBuilder};
 pub use memory::{
-    CounterId, Database, Key, LoadAt, LoadOutcome, MemoryConfig, MemoryStats, MemoryStore, OtherAlgorithm, Record,
-    Records, Seed, Subject, VisitCursor, WhenFull,
+    CounterId, Database, Key, MemoryConfig, MemoryStats, MemoryStore, OtherAlgorithm, Seed, Subject, WhenFull,
 };
 pub use plan::{Hit, Plan, PlanPart, RuleFlags};
 pub use redis_cell::{Throttle, ThrottleError, ThrottleReply};

@@ -2,9 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+use flowgate::durable::{LoadAt, LoadOutcome, Record, Records, VisitCursor};
 use flowgate::{
-    Ask, Ban, BanHit, Database, Hit, Key, Limit, LoadAt, LoadOutcome, MemoryConfig, MemoryStore, Op, Plan, Record,
-    Records, Seed, Span, Throttle, Time, VisitCursor,
+    Ask, Ban, BanHit, Database, Hit, Key, Limit, MemoryConfig, MemoryStore, Op, Plan, Seed, Span, Throttle, Time,
 };
 use proptest::prelude::*;
 

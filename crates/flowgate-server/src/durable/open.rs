@@ -6,7 +6,8 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use flowgate::{Clock, LoadAt, LoadOutcome, MemoryConfig, MemoryStore, Record, Span, Time};
+use flowgate::durable::{LoadAt, LoadOutcome, Record};
+use flowgate::{Clock, MemoryConfig, MemoryStore, Span, Time};
 use flowgate_engine::config::{Config, OnDamage};
 use flowgate_journal::{Directory, DirectoryError, ReadError, ReadReport, Sink, read};
 

@@ -147,6 +147,7 @@ enum Visit {
     All,
 }
 
+#[doc(hidden)]
 impl MemoryStore {
     /// Lists counters that vanish before their time from now on, for [`MemoryStore::changed`].
     pub fn follow_changes(&self) {
@@ -158,7 +159,7 @@ impl MemoryStore {
         }
     }
 
-    /// Appends the [records](crate::Record) of some counters that changed since they were last visited, and of those
+    /// Appends the [records](crate::durable::Record) of some counters that changed since they were last visited, and of those
     /// that vanished. To be called until it gives false: the visit is then over. A counter that changes during the
     /// visit may be visited twice or not at all, and is visited by the next one in any case.
     pub fn changed(&self, cursor: &mut VisitCursor, out: &mut Vec<u8>) -> bool {

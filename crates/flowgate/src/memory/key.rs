@@ -41,6 +41,7 @@ impl Seed {
     }
 
     /// A check of the seed that does not reveal it: records written under another seed name other keys.
+    #[doc(hidden)]
     pub fn fingerprint(self) -> u64 {
         sip_hash([self.0[0], !self.0[1]], b"flowgate journal")[0]
     }

@@ -48,6 +48,7 @@ pub enum LoadOutcome {
     Unknown,
 }
 
+#[doc(hidden)]
 impl MemoryStore {
     /// Fetches into the cache what loading a record needs.
     pub fn prefetch_load(&self, record: Record<'_>) {
