@@ -58,6 +58,11 @@ impl Sink for Loading {
         record.describe();
         self.0.load(record, LoadAt { now: since, back: Span::ZERO });
     }
+
+    fn progress(&mut self, read: u64, _: u64) {
+        // Now too many, now too few.
+        self.0.expect(read as usize % 8_191);
+    }
 }
 
 fuzz_target!(|bytes: &[u8]| {
@@ -69,6 +74,7 @@ fuzz_target!(|bytes: &[u8]| {
     }
     check(&loading.0);
     let mut loading = Loading(store());
+    loading.progress(bytes.len() as u64, 0);
     Records::new(bytes).for_each(|record| loading.record(record, Time::from_secs(1_700_000_000)));
     check(&loading.0);
 });
@@ -79,6 +85,8 @@ fn check(memory: &MemoryStore) {
     let (mut cursor, mut out) = (VisitCursor::default(), Vec::new());
     while memory.all(&mut cursor, &mut out) {}
     assert!(Records::new(&out).all(|record| record.describe().is_some()));
+    memory.finish_load(Time::from_nanos(0));
+    assert!(memory.stats().bytes <= MAX_BYTES);
     memory.sweep(Time::from_nanos(u64::MAX));
     assert_eq!(memory.stats().counters, 0);
 }
