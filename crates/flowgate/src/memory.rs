@@ -246,14 +246,8 @@ impl MemoryStore {
     /// When it does; nothing has changed then.
     pub fn apply_same(&self, ask: Ask, key: Key, limit: &Limit) -> Result<Decision, OtherAlgorithm> {
         let mut shard = self.lock(key.shard(self.shards.len()));
-        match shard.owner(key.tag()) {
-            Some((forget_at, mark)) if mark != limit.algorithm() as u8 => {
-                if ask.now.as_nanos() < forget_at {
-                    return Err(OtherAlgorithm);
-                }
-                shard.forget(key.tag(), &self.budget);
-            }
-            _ => {}
+        if !shard.is_marked(key.tag(), limit.algorithm() as u8) {
+            shard.give_up_to(limit, key.tag(), ask.now, &self.budget)?;
         }
         let mut hit = [Hit::new(key, limit)];
         if ask.op != Op::Take || !shard.take_fast(ask.cost, ask.now, &mut hit, &self.budget) {

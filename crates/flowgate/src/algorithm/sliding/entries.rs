@@ -174,12 +174,12 @@ impl Entries {
         if inside.len() + added <= packed.capacity() { 0 } else { ring_bytes(self.grown(most)) - self.heap_bytes() }
     }
 
-    /// The words of the next larger ring: half as many again, and not more than a log of `most` units can need. An entry of two
-    /// words has more than two units.
+    /// The words of the next larger ring: twice as many, and not more than a log of `most` units can need. An entry of two words
+    /// has more than two units. With its overhead a ring is a power of two bytes, so that logs use each other's former rings.
     fn grown(&self, most: u64) -> usize {
         let words = self.packed().capacity();
         let enough = usize::try_from(most).unwrap_or(usize::MAX).min(2 * MAX_ENTRIES) + Packed::MAX_WORDS;
-        (words + words / 2).min(enough).max(words + Packed::MAX_WORDS).max(FEWEST_RING_WORDS) | 1
+        (2 * words).min(enough).max(words + Packed::MAX_WORDS).max(FEWEST_RING_WORDS) | 1
     }
 
     /// Moves the entries to a ring of so many words, in which they have room.

@@ -291,6 +291,32 @@ impl Shard {
         Ok(reply)
     }
 
+    /// Whether the counter of `tag` is there and has this mark. Both parts of a counter with `after=` have the same.
+    #[inline]
+    pub(in crate::memory) fn is_marked(&self, tag: Tag, mark: u8) -> bool {
+        self.find(tag).is_ok_and(|index| self.slots[index].mark() == mark)
+    }
+
+    /// Makes way for a limit where one of another algorithm has been and is as if never used.
+    pub(in crate::memory) fn give_up_to(
+        &mut self,
+        limit: &Limit,
+        tag: Tag,
+        now: Time,
+        budget: &Budget,
+    ) -> Result<(), OtherAlgorithm> {
+        match self.owner(tag) {
+            Some((forget_at, mark)) if mark != limit.algorithm() as u8 => {
+                if now.as_nanos() < forget_at {
+                    return Err(OtherAlgorithm);
+                }
+                self.forget(tag, budget);
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Makes way where a limit's counter has been and is as if never used.
     pub(in crate::memory) fn give_up_to_throttle(
         &mut self,
