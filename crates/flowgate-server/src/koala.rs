@@ -59,7 +59,9 @@ impl KoalaInForce {
         before: Option<&KoalaInForce>,
     ) -> Result<KoalaInForce, PolicyError> {
         let rules = KoalaRules::new(file.clone(), service.decider.memory(), before.map(|koala| &koala.rules))?;
-        let in_shares = |local: &Local| rules.with_limits(|limit: &Limit| local.share_of(limit), local.memory());
+        let in_shares = |Local { decider, settings }: &Local| {
+            rules.with_limits(|limit: &Limit| settings.share_of(limit, settings.on_failure), decider.memory())
+        };
         let local = service.shared.as_ref().map(|shared| in_shares(shared.local())).transpose()?;
         let answers = Answers::new(&rules);
         Ok(KoalaInForce::new(rules, local, answers))
@@ -82,11 +84,6 @@ impl KoalaInForce {
         let allowed = !answer.banned && decided.is_none_or(|rule| self.rules.result_of(rule).passes());
         let rule = decided.map(|rule| self.rules.rule(rule).name().to_owned());
         FrontExplanation { name: "Koala", allowed, rule, explanation }
-    }
-
-    /// The rules by which this node decides alone. Rules that were compiled with a shared store have a local copy.
-    fn local_rules(&self) -> &KoalaRules {
-        self.local.as_ref().unwrap_or(&self.rules)
     }
 }
 

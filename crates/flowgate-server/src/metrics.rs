@@ -16,7 +16,7 @@ mod top;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
-use flowgate::{Span, Time};
+use flowgate::Time;
 use flowgate_engine::RuleCounters;
 
 pub(crate) use exposition::Exposition;
@@ -149,14 +149,5 @@ impl Reloads {
     /// Whether the last attempt failed.
     pub(crate) fn is_failing(&self) -> bool {
         self.failing.load(Relaxed)
-    }
-
-    /// The file that failed the last attempt.
-    fn wrong_file(&self) -> Option<String> {
-        self.wrong_file.lock().clone()
-    }
-
-    fn last_duration(&self) -> Span {
-        Span::from_nanos(self.last_nanos.load(Relaxed))
     }
 }

@@ -19,9 +19,12 @@ mod subjects;
 mod tries;
 mod windows;
 
+use std::sync::atomic::Ordering::Relaxed;
+
 use flowgate::Time;
 use flowgate_engine::config;
 
+use crate::lock::Lock;
 use crate::metrics::Exposition;
 
 pub(crate) use denials::{DenialEvent, Denials, told_fields};
@@ -37,7 +40,7 @@ pub(crate) use windows::{SeenCount, Windows};
 /// All of it.
 #[derive(Debug)]
 pub(crate) struct Recent {
-    pub(crate) history: History,
+    pub(crate) history: Lock<History>,
     pub(crate) subjects: RuleSubjects,
     pub(crate) denials: Denials,
     pub(crate) sample: Sample,
@@ -47,7 +50,7 @@ pub(crate) struct Recent {
 impl Recent {
     pub(crate) fn new(settings: &config::Console, started: Time) -> Recent {
         Recent {
-            history: History::new(settings.history_rules, started),
+            history: Lock::new(History::new(settings.history_rules, started)),
             subjects: RuleSubjects::default(),
             denials: Denials::default(),
             sample: Sample::new(settings),
@@ -57,7 +60,7 @@ impl Recent {
 
     /// How near each bound is, and what did not fit.
     pub(crate) fn render(&self, out: &mut Exposition, now: Time) {
-        let (own, shared) = self.history.number_of_rules();
+        let (own, shared) = self.history.lock().number_of_rules();
         out.gauge("flowgate_history_rules", "Rules that have decided, by whether they have a history of their own.")
             .sample(&[("place", "own")], own)
             .sample(&[("place", "shared")], shared);
@@ -78,10 +81,10 @@ impl Recent {
         let help = "Of so many subjects one is recorded; above 1 the traffic is more than fits.";
         out.gauge("flowgate_sample_one_in", help).sample(&[], one_in);
         let help = "1 while a draft is tried on the recorded traffic.";
-        out.gauge("flowgate_try_under_way", help).sample(&[], u8::from(self.tries.is_under_way()));
+        out.gauge("flowgate_try_under_way", help).sample(&[], u8::from(self.tries.is_under_way.load(Relaxed)));
         let mut family = out.counter("flowgate_tries_total", "Tries of drafts, by how they ended.");
         for (end, name) in TRY_ENDS {
-            family.sample(&[("result", name)], self.tries.ended(end));
+            family.sample(&[("result", name)], self.tries.ends[end as usize].get());
         }
     }
 }

@@ -22,7 +22,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use flowgate::{Clock, ClockStatus, MemoryConfig, MemoryStats, MemoryStore, Op, Reading, Seed, Span, Time};
+use flowgate::{Clock, MemoryConfig, MemoryStats, MemoryStore, Op, Reading, Seed, Span, Time};
 pub use flowgate_api::Operation;
 use flowgate_api::Top;
 use flowgate_engine::config::{self, Config, Denials, Durability};
@@ -190,24 +190,14 @@ impl Service {
         }
     }
 
-    /// Whether counters in memory outlive a restart.
-    pub fn is_durable(&self) -> bool {
-        self.durable.is_some()
-    }
-
     /// The state of the shared store; `None` if counters live in memory.
     pub fn shared_stats(&self) -> Option<SharedStats> {
         self.shared.as_ref().map(|shared| shared.stats())
     }
 
-    /// Whether counters live in a store that several nodes share.
-    pub(crate) fn is_shared(&self) -> bool {
-        self.shared.is_some()
-    }
-
     /// Whether decisions are answered as soon as memory has decided.
     pub(crate) fn answers_at_once(&self) -> bool {
-        !self.is_shared() && !self.durable.as_ref().is_some_and(|durable| durable.is_always())
+        self.shared.is_none() && !self.durable.as_ref().is_some_and(|durable| durable.is_always())
     }
 
     /// The time now, for a batch.
@@ -398,11 +388,6 @@ impl Service {
         top
     }
 
-    /// The state of the clock: whether it is ahead of the wall clock, and the steps of the wall clock that it has seen.
-    pub fn clock_status(&self) -> ClockStatus {
-        self.clock.status()
-    }
-
     pub(crate) fn metrics(&self) -> &Metrics {
         &self.observer.metrics
     }
@@ -419,7 +404,7 @@ impl Service {
 
     /// The memory in which this node counts, always or while the shared store is away.
     fn local_memory(&self) -> &MemoryStore {
-        self.shared.as_ref().map_or_else(|| self.decider.memory(), |shared| shared.local().memory())
+        self.shared.as_ref().map_or_else(|| self.decider.memory(), |shared| shared.local().decider.memory())
     }
 }
 

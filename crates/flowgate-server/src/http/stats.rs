@@ -22,13 +22,14 @@ pub(super) async fn stats(call: &Call<'_>) -> Result<Reply, Error> {
         Ready::Draining => ("draining", None),
     };
     service.record_history();
+    let since = service.recent().history.lock().store_since;
     let reloads = shared.rules.get().map(|file| file.reload_status());
     Ok(reply::json(&Stats {
         now: service.now().into(),
         node: (&*shared.node).into(),
         state: state.into(),
         missing: missing.map(Into::into),
-        since: service.recent().history.store_since().into(),
+        since: since.into(),
         version: env!("CARGO_PKG_VERSION").into(),
         started: service.started.into(),
         uptime: service.now().since(service.started).into(),
@@ -53,7 +54,7 @@ pub(super) async fn stats(call: &Call<'_>) -> Result<Reply, Error> {
 
 fn store(shared: &Shared) -> Store<'_> {
     let (Some(redis), Some(settings)) = (shared.service.shared.as_ref(), &shared.redis) else {
-        return Store::Memory { durable: shared.service.is_durable() };
+        return Store::Memory { durable: shared.service.durable.is_some() };
     };
     let stats = redis.stats();
     Store::Redis {

@@ -45,7 +45,7 @@ pub(super) async fn history(call: &Call<'_>) -> Result<Reply, Error> {
 
 fn document(service: &Service, range: Range, wanted: &WantedRules) -> Vec<u8> {
     service.record_history();
-    let recorded = service.recent().history.read(range, wanted);
+    let recorded = service.recent().history.lock().read(range, wanted);
     let actions = actions(service, recorded.rules.iter().map(|(rule, _)| rule.as_str()).collect());
     let [resp, http, grpc, store] = recorded.latencies.each_ref().map(|series| latency(series));
     reply::written(&StatsHistory {

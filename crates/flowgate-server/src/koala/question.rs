@@ -51,9 +51,14 @@ impl OwnedQuestion for OwnedKoalaQuestion {
 impl LocalQuestion for OwnedKoalaQuestion {
     /// Koala's rules follow the store's `on_failure`.
     fn decide(&self, local: &Local, at: Reading) -> KoalaAnswer {
-        let answer = match (local.on_failure(), self.plan.ask) {
+        let answer = match (local.settings.on_failure, self.plan.ask) {
             (OnFailure::Deny, ask) if ask != KoalaAsk::Update => self.plan.denied(&self.koala.rules),
-            _ => self.plan.decide(&local.decider, &self.koala.rules, self.koala.local_rules(), at.now),
+            _ => self.plan.decide(
+                &local.decider,
+                &self.koala.rules,
+                self.koala.local.as_ref().unwrap_or(&self.koala.rules),
+                at.now,
+            ),
         };
         answer.as_stopgap()
     }

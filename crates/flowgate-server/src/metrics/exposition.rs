@@ -5,7 +5,7 @@ use std::fmt::{Display, Write};
 /// Writes families one after the other.
 #[derive(Debug, Default)]
 pub(crate) struct Exposition {
-    text: String,
+    pub(crate) text: String,
 }
 
 /// The samples of one metric.
@@ -25,10 +25,6 @@ impl Exposition {
 
     pub(crate) fn histogram(&mut self, name: &'static str, help: &'static str) -> Family<'_> {
         self.family(name, help, "histogram")
-    }
-
-    pub(crate) fn finish(self) -> String {
-        self.text
     }
 
     fn family(&mut self, name: &'static str, help: &'static str, kind: &str) -> Family<'_> {
@@ -107,7 +103,7 @@ mod tests {
         out.gauge("b", "Bs.").sample(&[("x", "1"), ("y", "2")], seconds(1_500_000_000));
         out.histogram("c", "Cs.").distribution(&[("p", "z")], &[("1", 3), ("+Inf", 4)], seconds(5));
         assert_eq!(
-            out.finish(),
+            out.text,
             "# HELP a_total As.\n# TYPE a_total counter\na_total 1\na_total{x=\"q\\\"\\\\\\n\"} 2\n\
              # HELP b Bs.\n# TYPE b gauge\nb{x=\"1\",y=\"2\"} 1.500000000\n\
              # HELP c Cs.\n# TYPE c histogram\nc_bucket{p=\"z\",le=\"1\"} 3\nc_bucket{p=\"z\",le=\"+Inf\"} 4\n\

@@ -37,7 +37,7 @@ pub(crate) async fn render(service: &Service) -> String {
     reloads(&mut out, service, metrics);
     service.recent().render(&mut out, service.now());
     process::write(&mut out);
-    out.finish()
+    out.text
 }
 
 fn decisions(out: &mut Exposition, service: &Service, metrics: &Metrics) {
@@ -183,7 +183,7 @@ fn shared_store(out: &mut Exposition, shared: SharedStats, metrics: &Metrics) {
 }
 
 fn clock(out: &mut Exposition, service: &Service) {
-    let status = service.clock_status();
+    let status = service.clock.status();
     let help = "How far the clock that decides is ahead of the wall clock; while it is, it runs at half speed.";
     out.gauge("flowgate_clock_ahead_seconds", help).sample(&[], seconds(status.ahead.as_nanos()));
     let help = "Steps of the wall clock by more than a second: back, forward, or forward for less than two seconds.";
@@ -249,8 +249,8 @@ fn reloads(out: &mut Exposition, service: &Service, metrics: &Metrics) {
     let successful = u8::from(!reloads.is_failing());
     out.gauge("flowgate_reload_last_successful", help).sample(&[], successful);
     let mut family = out.gauge("flowgate_reload_wrong_file", "The file that failed the last attempt.");
-    if let Some(file) = reloads.wrong_file() {
-        family.sample(&[("file", &file)], 1);
+    if let Some(file) = &*reloads.wrong_file.lock() {
+        family.sample(&[("file", file)], 1);
     }
     // The start counts as a success.
     let last = match reloads.last_success.load(Relaxed) {
@@ -260,7 +260,7 @@ fn reloads(out: &mut Exposition, service: &Service, metrics: &Metrics) {
     out.gauge("flowgate_reload_last_success_timestamp_seconds", "When the rules in force were loaded.")
         .sample(&[], seconds(last));
     out.gauge("flowgate_reload_last_duration_seconds", "How long the last attempt took.")
-        .sample(&[], seconds(reloads.last_duration().as_nanos()));
+        .sample(&[], seconds(reloads.last_nanos.load(Relaxed)));
     out.gauge("process_start_time_seconds", "When the server started.")
         .sample(&[], seconds(service.started.as_nanos()));
 }

@@ -27,10 +27,8 @@ use latency::Latencies;
 pub(crate) use latency::{Latency, PROTOCOLS};
 use marks::Marks;
 pub(crate) use marks::{Mark, MarkKind};
-use rings::{RESOLUTIONS, Resolution, Rings, Steps};
+use rings::{RESOLUTIONS, Rings, Steps};
 use rule_places::{Place, RulePlaces};
-
-use crate::lock::Lock;
 
 /// A record that is later than this leaves a gap.
 const MAX_MISSED_SECONDS: u64 = 3;
@@ -87,10 +85,7 @@ pub(crate) enum WantedRules {
 }
 
 #[derive(Debug)]
-pub(crate) struct History(Lock<State>);
-
-#[derive(Debug)]
-struct State {
+pub(crate) struct History {
     steps: Steps,
     total: Rings<StepCounts>,
     own_action: Rings<u32>,
@@ -100,17 +95,17 @@ struct State {
     memory: Rings<u64>,
     latencies: Latencies,
     rules: RulePlaces,
-    marks: Marks,
+    pub(super) marks: Marks,
     is_store_away: bool,
-    /// Since when the shared store is as it is.
-    store_since: Time,
+    /// Since when the shared store is as it is; without one, since the start.
+    pub(crate) store_since: Time,
 }
 
 impl History {
     pub(crate) fn new(max_rules: usize, started: Time) -> History {
         let mut marks = Marks::default();
         marks.note(started, MarkKind::Start);
-        History(Lock::new(State {
+        History {
             steps: Steps::new(seconds(started)),
             total: Rings::default(),
             own_action: Rings::default(),
@@ -123,60 +118,37 @@ impl History {
             marks,
             is_store_away: false,
             store_since: started,
-        }))
-    }
-
-    /// Adds what was counted since the last record.
-    pub(crate) fn record<'r>(&self, now: Time, rules: impl Iterator<Item = (Cow<'r, str>, Tally)>, gauges: &Gauges) {
-        self.0.lock().record(seconds(now), rules, gauges);
-    }
-
-    /// Marks that other rules are in force, whose names `is_in_force` knows.
-    pub(crate) fn note_rules(&self, at: Time, version: Option<u64>, is_in_force: impl Fn(&str) -> bool) {
-        let mut state = self.0.lock();
-        state.marks.note(at, MarkKind::Rules { version });
-        state.rules.retain_others(is_in_force);
-    }
-
-    /// Marks a change of the shared store.
-    pub(crate) fn note_store(&self, at: Time, is_away: bool) {
-        let mut state = self.0.lock();
-        if is_away != state.is_store_away {
-            (state.is_store_away, state.store_since) = (is_away, at);
-            state.marks.note(at, if is_away { MarkKind::Away } else { MarkKind::Back });
         }
     }
 
-    /// Since when the shared store is as it is; without one, since the start.
-    pub(crate) fn store_since(&self) -> Time {
-        self.0.lock().store_since
+    /// Marks that other rules are in force, whose names `is_in_force` knows.
+    pub(crate) fn note_rules(&mut self, at: Time, version: Option<u64>, is_in_force: impl Fn(&str) -> bool) {
+        self.marks.note(at, MarkKind::Rules { version });
+        self.rules.others.retain(|name, _| is_in_force(name));
+    }
+
+    /// Marks a change of the shared store.
+    pub(crate) fn note_store(&mut self, at: Time, is_away: bool) {
+        if is_away != self.is_store_away {
+            (self.is_store_away, self.store_since) = (is_away, at);
+            self.marks.note(at, if is_away { MarkKind::Away } else { MarkKind::Back });
+        }
     }
 
     /// The number of rules that have decided: with a history of their own, and without one.
     pub(super) fn number_of_rules(&self) -> (usize, usize) {
-        self.0.lock().rules.counts()
+        (self.rules.places.len(), self.rules.others.len())
     }
 
-    /// Marks an instant.
-    pub(crate) fn mark(&self, at: Time, kind: MarkKind) {
-        self.0.lock().marks.note(at, kind);
-    }
-
-    pub(crate) fn read(&self, range: Range, wanted: &WantedRules) -> HistoryPart {
-        self.0.lock().read(range.resolution(), wanted)
-    }
-}
-
-impl Range {
-    const fn resolution(self) -> Resolution {
-        RESOLUTIONS[self as usize]
-    }
-}
-
-impl State {
-    fn record<'r>(&mut self, now: u64, rules: impl Iterator<Item = (Cow<'r, str>, Tally)>, gauges: &Gauges) {
+    /// Adds what was counted since the last record.
+    pub(crate) fn record<'r>(
+        &mut self,
+        now: Time,
+        rules: impl Iterator<Item = (Cow<'r, str>, Tally)>,
+        gauges: &Gauges,
+    ) {
         let last = self.steps.last;
-        let now = now.max(last);
+        let now = seconds(now).max(last);
         let is_gap = now - last > MAX_MISSED_SECONDS;
         let begun = self.steps.advance(now, is_gap);
         self.total.clear(&begun);
@@ -184,7 +156,7 @@ impl State {
         self.other.clear(&begun);
         self.degraded.clear(&begun);
         self.memory.clear(&begun);
-        self.latencies.clear(&begun);
+        self.latencies.rings.clear(&begun);
         self.rules.clear(&begun);
 
         self.latencies.record(last, now, gauges);
@@ -202,7 +174,8 @@ impl State {
         self.memory.change(now, |bytes| *bytes = gauges.memory);
     }
 
-    fn read(&self, resolution: Resolution, wanted: &WantedRules) -> HistoryPart {
+    pub(crate) fn read(&self, range: Range, wanted: &WantedRules) -> HistoryPart {
+        let resolution = RESOLUTIONS[range as usize];
         let last = self.steps.last;
         let kept: Vec<(u64, bool)> =
             resolution.kept(last).map(|start| (start, self.steps.is_measured(resolution, start))).collect();
@@ -215,10 +188,10 @@ impl State {
         let rules = match wanted {
             WantedRules::None => Vec::new(),
             WantedRules::Named(names) => {
-                names.iter().filter_map(|name| Some(rule(name, self.rules.get(name)?))).collect()
+                names.iter().filter_map(|name| Some(rule(name, self.rules.places.get(name.as_str())?))).collect()
             }
             WantedRules::Top(most) => {
-                let mut all: Vec<_> = self.rules.iter().map(|(name, place)| rule(name, place)).collect();
+                let mut all: Vec<_> = self.rules.places.iter().map(|(name, place)| rule(name, place)).collect();
                 let denied = |series: &Series| -> u64 {
                     series.iter().flatten().map(|counts| u64::from(counts.denied) + u64::from(counts.shadow)).sum()
                 };
@@ -390,12 +363,12 @@ mod tests {
 
     #[test]
     fn the_history_of_300_rules_fits_into_8_megabytes() {
-        let history = History::new(300, Time::from_secs(START));
+        let mut history = History::new(300, Time::from_secs(START));
         let tally = Tally { allowed: 1, denied: 1, shadow: 1, own_action: 0 };
         let names: Vec<String> = (0..1_000).map(|number| format!("rule-{number:0120}")).collect();
         let rules = names.iter().map(|name| (Cow::from(name), tally));
         history.record(Time::from_secs(START + 1), rules, &Gauges::default());
-        let state = history.0.lock();
+        let state = &history;
         let rings = [state.total.bytes(), state.other.bytes(), state.degraded.bytes(), state.memory.bytes()];
         let bytes = rings.iter().sum::<usize>() + state.latencies.bytes() + state.rules.bytes();
         assert!((7_000_000..8_000_000).contains(&bytes), "{bytes}");
@@ -403,32 +376,32 @@ mod tests {
 
     #[test]
     fn latencies_are_told_once_their_step_is_over() {
-        let history = History::new(1, Time::from_secs(START));
+        let mut history = History::new(1, Time::from_secs(START));
         let mut gauges = Gauges::default();
         // A hundred durations of up to five microseconds, one of up to ten.
         gauges.latencies[1] = vec![100, 1];
         history.record(Time::from_secs(START + 5), std::iter::empty(), &gauges);
-        let http = |range| history.read(range, &WantedRules::None).latencies[1].clone();
-        assert_eq!(http(Range::Hour).last().unwrap().p50, None);
+        let http = |history: &History, range| history.read(range, &WantedRules::None).latencies[1].clone();
+        assert_eq!(http(&history, Range::Hour).last().unwrap().p50, None);
         gauges.latencies[1] = vec![100, 1];
         history.record(Time::from_secs(START + 10), std::iter::empty(), &gauges);
-        let told = http(Range::Hour);
+        let told = http(&history, Range::Hour);
         let told = told[told.len() - 2];
         assert!(told.p50.is_some_and(|p50| (1..=5).contains(&p50)) && told.p99.is_some(), "{told:?}");
-        let by_second = http(Range::FiveMinutes);
+        let by_second = http(&history, Range::FiveMinutes);
         assert_eq!(by_second[by_second.len() - 2], told);
     }
 
     #[test]
     fn marks_are_bounded_and_those_of_the_range_are_told() {
-        let history = History::new(1, Time::from_secs(START));
+        let mut history = History::new(1, Time::from_secs(START));
         for number in 0..400 {
-            history.mark(Time::from_secs(START + number), MarkKind::Rules { version: Some(number) });
+            history.marks.note(Time::from_secs(START + number), MarkKind::Rules { version: Some(number) });
         }
         history.record(Time::from_secs(START + 400), std::iter::empty(), &Gauges::default());
-        let marks = |range| history.read(range, &WantedRules::None).marks;
-        assert_eq!((marks(Range::Day).len(), marks(Range::FiveMinutes).len()), (256, 256));
+        let marks = |history: &History, range| history.read(range, &WantedRules::None).marks;
+        assert_eq!((marks(&history, Range::Day).len(), marks(&history, Range::FiveMinutes).len()), (256, 256));
         history.record(Time::from_secs(START + 600), std::iter::empty(), &Gauges::default());
-        assert_eq!(marks(Range::FiveMinutes).len(), 99);
+        assert_eq!(marks(&history, Range::FiveMinutes).len(), 99);
     }
 }

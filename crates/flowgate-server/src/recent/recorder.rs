@@ -52,7 +52,7 @@ impl Service {
         let (now, metrics, history) = (self.now(), self.metrics(), &self.recent().history);
         self.recent().sample.tick(now);
         if let Some(shared) = self.shared_stats() {
-            history.note_store(now, shared.away > 0);
+            history.lock().note_store(now, shared.away > 0);
         }
         let snapshot = self.snapshot();
         let (rules, fronts) = (&snapshot.rules.rules, snapshot.fronts.tallies());
@@ -63,7 +63,8 @@ impl Service {
             by_others.map(|(name, counters)| (Cow::Borrowed(name), Tally::new(counters.read(), Action::Deny.as_str())));
         let by_fronts = fronts.map(|(name, action, counts)| (Cow::Owned(name), Tally::new(counts, action)));
         let all = by_rules.chain(by_others).chain(by_fronts);
-        history.record(now, all, &gauges(self, metrics));
+        let gauges = gauges(self, metrics);
+        history.lock().record(now, all, &gauges);
     }
 
     /// Marks that the rules of a version are in force.
@@ -72,12 +73,12 @@ impl Service {
         let of_fronts: Vec<String> = snapshot.fronts.tallies().map(|(name, ..)| name).collect();
         let names = snapshot.rules.rules.iter().map(|rule| rule.name());
         let names: HashSet<&str> = names.chain(NOT_OF_RULES).chain(of_fronts.iter().map(String::as_str)).collect();
-        self.recent().history.note_rules(self.now(), version, |name| names.contains(name));
+        self.recent().history.lock().note_rules(self.now(), version, |name| names.contains(name));
     }
 
     /// Marks an instant in the history.
     pub(crate) fn mark(&self, kind: MarkKind) {
-        self.recent().history.mark(self.now(), kind);
+        self.recent().history.lock().marks.note(self.now(), kind);
     }
 }
 
@@ -114,7 +115,7 @@ mod tests {
         service.record_history();
         service.note_rules(None);
         service.record_history();
-        let recorded = service.recent().history.read(Range::Hour, &WantedRules::None);
+        let recorded = service.recent().history.lock().read(Range::Hour, &WantedRules::None);
         assert_eq!(recorded.total.iter().flatten().map(|step| step.allowed).sum::<u32>(), 6);
     }
 

@@ -6,8 +6,8 @@ use crate::metrics::Counter;
 
 #[derive(Debug, Default)]
 pub(crate) struct Tries {
-    is_under_way: AtomicBool,
-    ends: [Counter; TRY_ENDS.len()],
+    pub(super) is_under_way: AtomicBool,
+    pub(super) ends: [Counter; TRY_ENDS.len()],
 }
 
 /// How a try ended.
@@ -45,14 +45,6 @@ impl Tries {
         self.is_under_way.store(false, Relaxed);
     }
 
-    pub(super) fn is_under_way(&self) -> bool {
-        self.is_under_way.load(Relaxed)
-    }
-
-    pub(super) fn ended(&self, end: TryEnd) -> u64 {
-        self.ends[end as usize].get()
-    }
-
     fn count(&self, end: TryEnd) {
         self.ends[end as usize].add(1);
     }
@@ -65,11 +57,11 @@ mod tests {
     #[test]
     fn one_try_at_a_time() {
         let tries = Tries::default();
-        assert!(tries.begin() && !tries.begin() && tries.is_under_way());
+        assert!(tries.begin() && !tries.begin() && tries.is_under_way.load(Relaxed));
         tries.end(TryEnd::TooLong);
-        assert!(!tries.is_under_way() && tries.begin());
+        assert!(!tries.is_under_way.load(Relaxed) && tries.begin());
         tries.end(TryEnd::Finished);
-        assert_eq!(TRY_ENDS.map(|(end, _)| tries.ended(end)), [1, 1, 1, 0]);
+        assert_eq!(tries.ends.each_ref().map(Counter::get), [1, 1, 1, 0]);
         assert!(TRY_ENDS.iter().enumerate().all(|(index, (end, _))| *end as usize == index));
     }
 }

@@ -57,7 +57,7 @@ impl<Q: LocalQuestion> InFlightQuestion<Q> for SentToRedis<Q> {
 pub(crate) struct Local {
     /// Decides by this node's counters.
     pub(crate) decider: Decider,
-    settings: Settings,
+    pub(crate) settings: Settings,
 }
 
 /// How to decide without the store.
@@ -117,21 +117,6 @@ impl Local {
     /// The rules of a policy in this node's shares.
     pub(crate) fn compile(&self, policy: &Policy) -> Result<RuleSet, PolicyError> {
         self.decider.compile(&self.settings.in_shares(policy), None)
-    }
-
-    /// This node's counters.
-    pub(crate) fn memory(&self) -> &MemoryStore {
-        self.decider.memory()
-    }
-
-    /// The `on_failure` of rules that set none.
-    pub(crate) fn on_failure(&self) -> OnFailure {
-        self.settings.on_failure
-    }
-
-    /// A limit in this node's share, for rules that say nothing themselves.
-    pub(crate) fn share_of(&self, limit: &Limit) -> Limit {
-        self.settings.share_of(limit, self.settings.on_failure)
     }
 
     /// Decides a plan.
@@ -236,7 +221,7 @@ impl Settings {
     }
 
     /// A limit in this node's share; `unlimited` where this node counts nothing.
-    fn share_of(&self, limit: &Limit, on_failure: OnFailure) -> Limit {
+    pub(crate) fn share_of(&self, limit: &Limit, on_failure: OnFailure) -> Limit {
         match on_failure {
             OnFailure::Local => limit.share(self.share),
             OnFailure::Allow | OnFailure::Deny => Limit::unlimited(),

@@ -22,16 +22,12 @@ pub(crate) struct Latency {
 
 #[derive(Debug, Default)]
 pub(super) struct Latencies {
-    rings: Rings<[Latency; PROTOCOLS.len()]>,
+    pub(super) rings: Rings<[Latency; PROTOCOLS.len()]>,
     /// The durations so far when the current step of each of [`KEPT`] began.
     before: [[Vec<u64>; PROTOCOLS.len()]; KEPT.len()],
 }
 
 impl Latencies {
-    pub(super) fn clear(&mut self, begun: &[(Resolution, u64)]) {
-        self.rings.clear(begun);
-    }
-
     /// Notes the steps that end between the seconds `last` and `now`.
     pub(super) fn record(&mut self, last: u64, now: u64, gauges: &Gauges) {
         for (resolution, before) in KEPT.into_iter().zip(&mut self.before) {

@@ -34,10 +34,10 @@ pub(crate) enum MarkKind {
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Marks(VecDeque<Mark>);
+pub(in crate::recent) struct Marks(VecDeque<Mark>);
 
 impl Marks {
-    pub(super) fn note(&mut self, at: Time, kind: MarkKind) {
+    pub(in crate::recent) fn note(&mut self, at: Time, kind: MarkKind) {
         if self.0.len() == MAX_MARKS {
             self.0.pop_front();
         }

@@ -13,9 +13,9 @@ const QUIET_SECONDS: u64 = 600;
 #[derive(Debug)]
 pub(super) struct RulePlaces {
     most: usize,
-    places: HashMap<Box<str>, Place>,
+    pub(super) places: HashMap<Box<str>, Place>,
     /// The tallies of the rules that have decided and have no place.
-    others: HashMap<Box<str>, Tally>,
+    pub(super) others: HashMap<Box<str>, Tally>,
 }
 
 #[derive(Debug)]
@@ -95,28 +95,10 @@ impl RulePlaces {
         true
     }
 
-    pub(super) fn get(&self, name: &str) -> Option<&Place> {
-        self.places.get(name)
-    }
-
-    pub(super) fn iter(&self) -> impl Iterator<Item = (&str, &Place)> {
-        self.places.iter().map(|(name, place)| (&**name, place))
-    }
-
-    /// The number of rules with a place, and of those that have decided and have none.
-    pub(super) fn counts(&self) -> (usize, usize) {
-        (self.places.len(), self.others.len())
-    }
-
-    /// Forgets the rules without a place that are not in force any more.
-    pub(super) fn retain_others(&mut self, is_in_force: impl Fn(&str) -> bool) {
-        self.others.retain(|name, _| is_in_force(name));
-    }
-
     #[cfg(test)]
     pub(super) fn bytes(&self) -> usize {
-        let bytes = |(name, place): (&str, &Place)| name.len() + size_of::<Place>() + place.counts.bytes();
-        self.iter().map(bytes).sum()
+        let places = self.places.iter();
+        places.map(|(name, place)| name.len() + size_of::<Place>() + place.counts.bytes()).sum()
     }
 }
 
