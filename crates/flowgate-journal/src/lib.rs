@@ -6,7 +6,8 @@
 //! ```
 //! use std::{error::Error, path::Path, sync::Arc, time::Duration};
 //!
-//! use flowgate::{Ask, Clock, CounterId, Limit, LoadAt, MemoryConfig, MemoryStore, Op, Record, Span, Time};
+//! use flowgate::durable::{LoadAt, Record};
+//! use flowgate::{Ask, Clock, CounterId, Limit, MemoryConfig, MemoryStore, Op, Span, Time};
 //! use flowgate_journal::{Directory, Journal, JournalSettings, NoCompanion, Sink, Writer, read};
 //!
 //! struct Loader(Arc<MemoryStore>);
