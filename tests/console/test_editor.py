@@ -107,6 +107,8 @@ class Editor(Journey):
         self.assertEqual((answer["limit"], answer["remaining"]), (10, 7))
         history = page.get_by_role("table").filter(has=page.get_by_role("columnheader", name="version"))
         published = history.get_by_role("row").filter(has_text="reply: ten a minute")
+        # The note and the author have a line each.
+        self.assertLess(published.bounding_box()["height"], 52)
         expect(published).to_contain_text("in force")
         expect(published).to_contain_text("admin token, 127.0.0.1")
         expect(history.get_by_role("row").filter(has_text="v1")).to_contain_text("found in the file")

@@ -132,7 +132,7 @@ class Try(Journey):
         server.call("/v1/sample", {"for": "1m"})
         server.take(9, act="reply", user="1")
         page = self.open(server, "#/try")
-        expect(page.get_by_text("When the recording ends, the draft is tried on it.")).to_be_visible()
+        expect(page.get_by_text("When the recording ends, the rules are tried on it.")).to_be_visible()
         page.get_by_role("button", name="Stop").click()
         row = page.locator(".card").filter(has=page.get_by_role("heading", name="By rule")).get_by_role("row").filter(has_text="reply")
         expect(row.get_by_role("cell").nth(1)).to_have_text("4")

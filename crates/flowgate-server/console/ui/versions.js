@@ -41,10 +41,9 @@ export function Versions({ etag, compare, changed }) {
   };
   return html`<${Card} title=${w("history")} head=${versions.length > SHOWN && html`<button type="button" class="b bare" onClick=${() => setAll(!all)}>${all ? w("fold") : w("history.all", { n: versions.length })}</button>`}>
     ${versions.length === 0 ? html`<p class="pad muted">${data ? w("history.none") : "\u00a0"}</p>` : html`<table class="t fold">
-      <thead><tr><th>${w("history.version")}</th><th>${w("history.published")}</th><th>${w("history.note")}</th><th class="r">${w("history.size")}</th><th></th></tr></thead>
-      <tbody>${shown.map((version, i) => html`<tr key=${version.version}><td class="strong">v${version.version}</td><td class="dim l2">${isFoundLater(version, versions) ? wx("history.before", { at: html`<${Time} at=${version.time} />` }) : html`<${Time} at=${version.time} />`}</td>
+      <thead><tr><th>${w("history.version")}</th><th>${w("history.published")}</th><th>${w("history.note")}</th><th></th></tr></thead>
+      <tbody>${shown.map((version, i) => html`<tr key=${version.version}><td class="strong">v${version.version}</td><td class="dim l2">${isFoundLater(version, versions) ? wx("history.before", { at: html`<${Time} at=${version.time} />` }) : html`<${Time} at=${version.time} />`}<div class="label wide" title=${w("history.size")}>${f().bytes(version.bytes).join(" ")}</div></td>
         <td class="note l3">${version.restores && html`<span class="tag">${w("history.again", { version: version.restores })}</span> `}<${Text} of=${version.note ?? ""} />${version.author && html`<div class="label" title=${version.author.agent ? clean(version.author.agent) : undefined}>${authorWords(version.author)}</div>`}</td>
-        <td class="r dim opt">${f().bytes(version.bytes).join(" ")}</td>
         <td class="acts">${i === 0 ? html`<span class="label">${w("history.inForce")}</span>` : html`<button type="button" class="b" aria-label=${`${w("history.difference")} v${version.version}`} onClick=${() => show(version)}>${w("history.difference")}</button>
           ${!view && !same.has(version.version) && html`<button type="button" class="b" disabled=${!write} aria-label=${`${w("history.back")} v${version.version}`} onClick=${() => setBack(version.version)}>${w("history.back")}</button>`}`}</td></tr>`)}</tbody>
     </table>`}
