@@ -53,7 +53,13 @@ shadow = true
 class Pictures(Journey):
     def test_pictures_of_every_page(self):
         server = self.server(RULES)
-        self.flood(server)
+        drawn = threading.Event()
+        traffic = threading.Thread(target=self.flood, args=(server, drawn))
+        self.addCleanup(traffic.join)
+        self.addCleanup(drawn.set)
+        traffic.start()
+        # The time that the pictures show, not a wait for the page.
+        drawn.wait(SECONDS)
         for scheme, language in (("light", "en"), ("dark", "en"), ("light", "zh-CN")):
             page = self.open(server, context=self.context(color_scheme=scheme, locale=language))
             self.draw(page, scheme, language)
@@ -81,18 +87,18 @@ class Pictures(Journey):
         expect(page.locator(".finding")).to_contain_text("did you mean")
         page.screenshot(path=FOLDER / name("editor"))
 
-    def flood(self, server):
-        """Some traffic, and a flood of logins in the last third."""
+    def flood(self, server, drawn):
+        """Some traffic, and a flood of logins from the last third on, until all is drawn."""
         random.seed(7)
-        end = time.monotonic() + SECONDS
-        while (left := end - time.monotonic()) > 0:
+        begin = time.monotonic()
+        while not drawn.is_set():
             batch = [{"op": "take", "fields": {"act": "search", "ip": f"198.51.{random.randrange(100)}.{int(random.paretovariate(0.6)) % 256}"}} for _ in range(40)]
             batch += [{"op": "take", "fields": {"act": "reply", "user": str(int(random.paretovariate(0.7)) % 5000)}} for _ in range(3)]
-            if left < SECONDS * 0.4:
+            if time.monotonic() - begin > SECONDS * 0.6:
                 batch += [{"op": "take", "fields": {"act": "login", "ip": f"203.0.113.{random.choice([77, 77, 77, 14, 14, 203, 91, 148, 9, 36])}", "user": "admin"}} for _ in range(8)]
             server.call("/v1/batch", batch)
-            # The pace of the traffic, not a wait for the page.
-            threading.Event().wait(0.2)
+            # The pace of the traffic.
+            drawn.wait(0.2)
 
 
 if __name__ == "__main__":
