@@ -62,8 +62,6 @@
 //! * [`MemoryStore`]: the store under a limiter, for callers that bring their own limits to each call or decide several
 //!   subjects in one atomic step (a user *and* an address), as a rule engine does. A [`Plan`] is such a step; its parts
 //!   are requests that pass together or not at all.
-//! * [`Record`], [`Records`], [`LoadAt`], [`LoadOutcome`] and [`VisitCursor`] carry counters to a journal and back. They
-//!   are for the crate `flowgate-journal`; a program that only limits needs none of them.
 //!
 //! # Pitfalls
 //!
