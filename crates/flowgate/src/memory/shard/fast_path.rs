@@ -64,10 +64,9 @@ impl Shard {
         let mut decision = Decision::UNLIMITED;
         match self.find(tag) {
             Ok(index) => {
-                let before = self.slots[index];
                 if let Rest::Charge { lacking } = self.take_at_slot(index, limit, ask, 1, &mut decision)? {
                     if lacking > 0 && !self.reserve(self.held() + lacking, budget) {
-                        self.slots[index] = before;
+                        self.undo_look(index);
                         return None;
                     }
                     if self.charge_beside(index, limit, ask) {
@@ -170,6 +169,15 @@ impl Shard {
         *outcome = sliding.numbers_of(used, left_at, now).beside(verdict);
         self.slots[index].rewrite(Kind::Log, outcome.class(), [left_at, place as u64]);
         Some(rest)
+    }
+
+    /// Puts back the instant that [`Shard::look_at_log`] has written for a charge that does not come. The class stays: the slow path
+    /// writes it anew.
+    #[cold]
+    fn undo_look(&mut self, index: usize) {
+        if let Some(place) = self.slots[index].log_index() {
+            self.slots[index].set_words([self.logs[place].last_leaves_at(), place as u64]);
+        }
     }
 
     /// Charges the log that lies beside the table, or makes one of the slot's only entry. The slot has its class already.
