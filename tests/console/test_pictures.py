@@ -17,7 +17,7 @@ from harness import ROOT, Journey, expect
 UPDATE = os.environ.get("UPDATE_PICTURES") == "1"
 THROWN_AWAY = tempfile.TemporaryDirectory(prefix="flowgate-pictures-")
 FOLDER = ROOT / "docs/img" if UPDATE else pathlib.Path(THROWN_AWAY.name)
-SECONDS = 150 if UPDATE else 3
+SECONDS = 120 if UPDATE else 3
 RULES = """
 [[rule]]
 name   = "login"
