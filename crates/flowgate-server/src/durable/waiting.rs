@@ -4,21 +4,23 @@
 //! task of each thread. That task wakes the answers of its thread, which needs no such call, and keeps the time for them.
 
 use std::future::poll_fn;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::task::{Poll, Waker};
 use std::thread::{self, ThreadId};
 use std::time::Duration;
 
 use flowgate_journal::SyncStatus;
 use tokio::sync::watch;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, sleep, timeout_at};
+
+use crate::lock::Lock;
 
 /// The answers that wait, on any thread.
 #[derive(Debug)]
 pub(super) struct Waiting {
     synced: watch::Receiver<SyncStatus>,
     patience: Duration,
-    queues: Mutex<Vec<(ThreadId, Arc<Mutex<Queue>>)>>,
+    queues: Lock<Vec<(ThreadId, Arc<Lock<Queue>>)>>,
     /// The last epoch that somebody did not wait for any longer.
     pub(super) late: watch::Sender<u64>,
 }
@@ -40,16 +42,16 @@ struct Waiter {
 
 impl Waiting {
     pub(super) fn new(synced: watch::Receiver<SyncStatus>, patience: Duration) -> Waiting {
-        Waiting { synced, patience, queues: Mutex::default(), late: watch::Sender::default() }
+        Waiting { synced, patience, queues: Lock::default(), late: watch::Sender::default() }
     }
 
     /// Waits until an epoch is synced. False: the disk fails, or it takes longer than anybody waits.
     pub(super) async fn wait(&self, epoch: u64) -> bool {
-        let (queue, deadline) = (self.queue(), Instant::now() + self.patience);
+        let (queue, deadline) = (self.queue(), timer_now() + self.patience);
         let mut known: Option<Waker> = None;
         poll_fn(|cx| {
             // Locked before the epoch is read: a later sync finds the waker.
-            let mut queue = lock(&queue);
+            let mut queue = queue.lock();
             let (synced, is_failing) = {
                 let status = self.synced.borrow();
                 (status.epoch, status.failure.is_some())
@@ -57,7 +59,7 @@ impl Waiting {
             if synced >= epoch || is_failing || queue.is_over {
                 return Poll::Ready(synced >= epoch);
             }
-            if Instant::now() >= deadline {
+            if timer_now() >= deadline {
                 self.late.send_modify(|late| *late = epoch.max(*late));
                 return Poll::Ready(false);
             }
@@ -71,12 +73,12 @@ impl Waiting {
     }
 
     /// The queue of this thread.
-    fn queue(&self) -> Arc<Mutex<Queue>> {
-        let (thread, mut queues) = (thread::current().id(), lock(&self.queues));
-        if let Some((_, queue)) = queues.iter().find(|(of, queue)| *of == thread && !lock(queue).is_over) {
+    fn queue(&self) -> Arc<Lock<Queue>> {
+        let (thread, mut queues) = (thread::current().id(), self.queues.lock());
+        if let Some((_, queue)) = queues.iter().find(|(of, queue)| *of == thread && !queue.lock().is_over) {
             return Arc::clone(queue);
         }
-        let queue = Arc::<Mutex<Queue>>::default();
+        let queue = Arc::<Lock<Queue>>::default();
         queues.retain(|(of, _)| *of != thread);
         queues.push((thread, Arc::clone(&queue)));
         let forwarding = Forwarding(Arc::clone(&queue));
@@ -86,14 +88,14 @@ impl Waiting {
 }
 
 /// The task that wakes the answers of a queue.
-struct Forwarding(Arc<Mutex<Queue>>);
+struct Forwarding(Arc<Lock<Queue>>);
 
 impl Forwarding {
     async fn run(self, mut synced: watch::Receiver<SyncStatus>, patience: Duration) {
         loop {
             // An answer that begins to wait later has a later deadline than this, too.
-            let oldest = lock(&self.0).waiting.first().map(|waiter| waiter.deadline);
-            let until = oldest.unwrap_or_else(|| Instant::now() + patience);
+            let oldest = self.0.lock().waiting.first().map(|waiter| waiter.deadline);
+            let until = oldest.unwrap_or_else(|| timer_now() + patience);
             if let Ok(Err(_)) = timeout_at(until, synced.changed()).await {
                 return;
             }
@@ -101,27 +103,27 @@ impl Forwarding {
                 let status = synced.borrow_and_update();
                 (status.epoch, status.failure.is_some())
             };
-            let now = Instant::now();
+            let now = timer_now();
             self.wake(|waiter| is_failing || waiter.epoch <= epoch || waiter.deadline <= now);
         }
     }
 
     fn wake(&self, is_over: impl Fn(&Waiter) -> bool) {
-        let mut queue = lock(&self.0);
+        let mut queue = self.0.lock();
         queue.waiting.extract_if(.., |waiter| is_over(waiter)).for_each(|waiter| waiter.waker.wake());
     }
 }
 
 impl Drop for Forwarding {
     fn drop(&mut self) {
-        lock(&self.0).is_over = true;
+        self.0.lock().is_over = true;
         self.wake(|_| true);
     }
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Nothing panics while it holds one of these.
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+/// The time of the runtime's timer, which keeps the deadlines: that of a sleep of no length. Decisions never read it.
+fn timer_now() -> Instant {
+    sleep(Duration::ZERO).deadline()
 }
 
 #[cfg(test)]
@@ -136,7 +138,7 @@ mod tests {
     }
 
     fn wait(waiting: &Arc<Waiting>, epoch: u64) -> tokio::task::JoinHandle<(bool, Duration)> {
-        let (waiting, began) = (Arc::clone(waiting), Instant::now());
+        let (waiting, began) = (Arc::clone(waiting), timer_now());
         tokio::spawn(async move { (waiting.wait(epoch).await, began.elapsed()) })
     }
 
