@@ -1,6 +1,7 @@
 """The sentence of the overview under a pause, after a ban, in the first minute, and for actions that are not denials."""
 
 import re
+import threading
 import unittest
 
 from harness import FORUM, Journey, expect
@@ -92,7 +93,8 @@ class Headline(Journey):
         ban = server.call("/v1/bans", {"field": "user", "value": "42", "for": "1h"})
         server.take(30, act="reply", user="42")
         expect(page.locator(".lead")).to_have_text("user=42 is banned by hand")
-        expect(page.locator(".verdict .more")).to_contain_text("Bans by hand deny")
+        expect(page.locator(".verdict .more")).to_have_text(re.compile(r"Bans by hand deny [\d.]+/s since \d\d:\d\d\."))
+        expect(page.locator(".verdict").get_by_role("link", name="Open bans")).to_be_visible()
         # The number in the menu is orange while the sentence is.
         expect(number).to_have_class("")
         # What the ban denies is among what is denied most, and leads to the bans.
@@ -107,6 +109,33 @@ class Headline(Journey):
         # Lifted, it can be banned again.
         server.call(f"/v1/bans/{ban['id']}", method="DELETE")
         expect(denied.get_by_role("row").filter(has_text="user=42").get_by_role("button", name="ban")).to_be_visible()
+
+    def test_a_ban_of_everybody_is_the_news_at_once_and_on_every_page(self):
+        server = self.server(FORUM)
+        server.take(400, act="reply", user="42", ip="10.0.0.7")
+        page = self.open(server)
+        expect(page.locator(".lead")).to_contain_text("reply denies user=42")
+        ban = server.call("/v1/bans", {"field": "ip", "value": "0.0.0.0/0", "for": "1h"})
+        seen = threading.Event()
+
+        def ask():
+            while not seen.wait(0.1):
+                server.take(1, act="view", user="7", ip="10.0.0.7")
+
+        asking = threading.Thread(target=ask)
+        asking.start()
+        self.addCleanup(asking.join)
+        self.addCleanup(seen.set)
+        # The minute of the rule's denials is not over.
+        expect(page.locator(".lead")).to_have_text(re.compile(r"^Bans by hand deny [\d.]+/s since \d\d:\d\d$"), timeout=20_000)
+        expect(page.get_by_role("link", name=re.compile("^Live")).locator("small")).to_have_class("denied")
+        expect(page.locator(".verdict").get_by_role("link", name="Open bans")).to_be_visible()
+        notice = page.locator(".notice").filter(has_text="A ban by hand denies every IPv4 address until")
+        for address in ("#/", "#/rules", "#/store"):
+            self.go(page, address)
+            expect(notice.get_by_role("link", name="Open bans")).to_be_visible()
+        server.call(f"/v1/bans/{ban['id']}", method="DELETE")
+        expect(notice).to_have_count(0)
 
     def test_a_noticeable_part_is_told_calmly_with_its_rule(self):
         server = self.server(FORUM)

@@ -285,6 +285,70 @@ class Overview(Journey):
         toast.get_by_role("button", name="Lift this ban").click()
         expect(page.get_by_text("Nobody is banned")).to_be_visible()
 
+    def test_the_form_of_a_ban_tells_mistakes_before_the_click(self):
+        server = self.server(FORUM)
+        page = self.open(server, "#/bans")
+        page.get_by_role("button", name="Ban…").click()
+        dialog = page.get_by_role("dialog", name="Ban by hand")
+        dialog.get_by_label("Value").fill("0.0.0.0/0")
+        # It is a value of the field `user`, so that no width is told; the address is offered.
+        expect(dialog.get_by_text("0.0.0.0/0 reads as an address or a network, and the field is user.")).to_be_visible()
+        expect(dialog.get_by_text("holds 4,294,967,296 addresses")).to_have_count(0)
+        dialog.get_by_role("button", name="Ban ip=0.0.0.0/0", exact=True).click()
+        expect(dialog.get_by_label("Field")).to_have_value("ip")
+        expect(dialog.get_by_text("holds 4,294,967,296 addresses")).to_be_visible()
+        ban = dialog.locator("footer .danger")
+        for wrong in ("10.0.0.0/33", "999.1.1.1"):
+            dialog.get_by_label("Value").fill(wrong)
+            expect(dialog.get_by_role("alert")).to_contain_text("neither an address nor a network")
+            expect(ban).to_be_disabled()
+        dialog.get_by_label("Value").fill("::ffff:192.0.2.7")
+        expect(ban).to_be_enabled()
+        dialog.get_by_role("button", name="other…").click()
+        dialog.get_by_label("length").fill("5 parsecs")
+        expect(dialog.get_by_role("alert")).to_contain_text("Expected a number and a unit")
+        expect(ban).to_be_disabled()
+        dialog.get_by_label("length").fill("90m")
+        ban.click()
+        expect(page.get_by_role("row").filter(has_text="192.0.2.7")).to_be_visible()
+
+    def test_a_wide_ban_is_imposed_again_only_after_a_question(self):
+        server = self.server(FORUM)
+        server.call("/v1/bans", {"field": "ip", "value": "10.0.0.0/7", "for": "1h", "reason": "a test"})
+        page = self.open(server, "#/bans", locale="zh-CN", viewport={"width": 360, "height": 640})
+        page.get_by_role("button", name="解除对 ip=10.0.0.0/7 的封禁").click()
+        toast = page.locator(".toast")
+        again = toast.get_by_role("button", name="重新封禁")
+        # The sentence has the width of the toast.
+        self.assertGreater(toast.locator("> span").bounding_box()["width"], 250)
+        again.click()
+        dialog = page.get_by_role("dialog", name="手动封禁")
+        expect(dialog.get_by_label("值或网段")).to_have_value("10.0.0.0/7")
+        expect(dialog.get_by_label("原因")).to_have_value("a test")
+        self.assertEqual(server.call("/v1/bans")["bans"], [])
+        dialog.locator("footer .danger").click()
+        expect(toast).to_contain_text("已封禁 ip=10.0.0.0/7。")
+        # What it offers belongs to this page.
+        self.go(page, "#/rules")
+        expect(toast).to_have_count(0)
+
+    def test_a_ban_from_the_page_of_a_subject_is_of_that_subject(self):
+        server = self.server(FORUM)
+        server.take(20, ip="10.0.0.7", act="reply", user="u17")
+        page = self.open(server)
+        page.get_by_role("row").filter(has_text="user=u17").get_by_role("button", name="inspect").click()
+        expect(page.get_by_label("value of ip")).to_have_value("10.0.0.7")
+        dialog = page.get_by_role("dialog", name="Ban by hand")
+        page.get_by_role("button", name="Ban by hand…").click()
+        expect(dialog.get_by_label("Field")).to_have_value("user")
+        expect(dialog.get_by_label("Value")).to_have_value("u17")
+        dialog.get_by_role("button", name="Cancel").click()
+        # Typed, it is whom the deciding rule counts.
+        self.go(page, "#/subject?fields=ip%3D10.0.0.7+act%3Dreply+user%3Du17")
+        page.reload()
+        page.get_by_role("button", name="Ban by hand…").click()
+        expect(dialog.get_by_label("Value")).to_have_value("u17")
+
     def test_inspect_stays_in_its_column_beside_banned(self):
         server = self.server(FORUM)
         for user in ("7", "8"):

@@ -9,6 +9,7 @@ import { watchSample } from "./state/sample.js";
 import { askOtherTabs, loginReason, session, takeTokenFromAddress } from "./state/session.js";
 import { watchStats } from "./state/stats.js";
 import { dismiss, spoken, toast } from "./state/toast.js";
+import { watchWideBans } from "./state/wide_bans.js";
 import { Overview } from "./pages/overview.js";
 import { BanDialog } from "./ui/ban_dialog.js";
 import { menu, Page, Rail, Toast } from "./ui/frame.js";
@@ -113,6 +114,7 @@ async function start() {
   watchStats();
   watchSummary();
   watchSample();
+  watchWideBans();
   render(html`<${App} />`, document.getElementById("app"));
 }
 

@@ -7,6 +7,12 @@ function bits(address) {
     const bytes = v4.slice(1).map(Number);
     return bytes.every((byte) => byte < 256) ? bytes.map((byte) => byte.toString(2).padStart(8, "0")).join("") : null;
   }
+  // The last four bytes of an IPv6 address may be written as an IPv4 address.
+  const mapped = /^(.*:)(\d{1,3}(?:\.\d{1,3}){3})$/.exec(address);
+  if (mapped) {
+    const tail = bits(mapped[2]);
+    return tail && bits(`${mapped[1]}${Number.parseInt(tail.slice(0, 16), 2).toString(16)}:${Number.parseInt(tail.slice(16), 2).toString(16)}`);
+  }
   if (!/^[0-9a-f:]+$/i.test(address) || (address.match(/::/g) ?? []).length > 1) return null;
   const [head, tail] = address.split("::");
   const words = (text) => (text ? text.split(":") : []);

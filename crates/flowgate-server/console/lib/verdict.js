@@ -22,6 +22,16 @@ export function denier(rules) {
   return loud.reduce((most, rule) => (!most || rule.denied > most.denied ? rule : most), null);
 }
 
+/**
+ * Bans by hand that deny more than the loudest rule in the newest seconds: what the rule denied before is past.
+ * @param rules rates of the last minute, with those of the newest seconds as `newest`
+ */
+export function bansInForce(rules) {
+  const byHand = rules.find((rule) => rule.rule === BY_HAND);
+  if (!byHand || byHand.newest.denied < LEAST_RATE) return null;
+  return rules.some((rule) => rule !== byHand && rule.newest.denied >= byHand.newest.denied) ? null : byHand;
+}
+
 /** Denials are noticeable from this share of all requests on, however few they are. */
 export const isNoticeable = (rates) => rates.denied > LEAST_SHARE * (rates.allowed + rates.denied + rates.own);
 

@@ -1,5 +1,6 @@
 // Who is banned, by whom, how long?
 
+import { isWide, network } from "../lib/network.js";
 import { clean } from "../lib/text.js";
 import { call } from "../state/api.js";
 import { useCell } from "../state/cell.js";
@@ -48,7 +49,7 @@ export function Bans() {
       await call(`/v1/bans/${encodeURIComponent(ban.id)}`, { method: "DELETE" });
       setError(null);
       const whom = clean(describe(ban)).slice(0, 64);
-      say(w("bans.lifted", { whom }), ban.origin === "hand" ? { label: w("bans.again"), run: () => banAgain(ban, again) } : null);
+      say(w("bans.lifted", { whom }), ban.origin === "hand" ? { label: w("bans.again"), run: () => (isWideBan(ban) ? setDialog({ kind: "ban", start: [ban.field, ban.value], why: ban.reason ?? "" }) : banAgain(ban, again)) } : null);
       again();
     } catch (mistake) {
       noteFailure(mistake);
@@ -70,7 +71,7 @@ export function Bans() {
     ${tools}
     <${Mistake} error=${error} />
     ${shown && (shown.bans.length ? html`<${Table} data=${shown} lift=${write && lift} pages=${pages} setPages=${setPages} />` : html`<${Empty} filtered=${Boolean(text) || origin !== "any"} />`)}
-    ${dialog?.kind === "ban" && html`<${BanDialog} close=${() => setDialog(null)} done=${again} />`}
+    ${dialog?.kind === "ban" && html`<${BanDialog} start=${dialog.start} why=${dialog.why} close=${() => setDialog(null)} done=${again} />`}
     ${dialog?.kind === "all" && html`<${LiftAll} text=${text} origin=${origin} found=${shown.found} close=${() => setDialog(null)} done=${again} />`}
   </${Page}>`;
 }
@@ -82,6 +83,12 @@ async function banAgain(ban, again) {
   const left = Math.max(1, Math.ceil(ban.until - serverNow()));
   await call("/v1/bans", { json: { field: ban.field, value: ban.value, for: `${left}s`, ...(ban.reason ? { reason: ban.reason } : {}) } }).catch(noteFailure);
   again();
+}
+
+/** A ban that deserves a second look is not imposed again by one click. */
+function isWideBan({ field, value }) {
+  const found = field === "ip" ? network(value) : null;
+  return found !== null && isWide(found);
 }
 
 function Empty({ filtered }) {

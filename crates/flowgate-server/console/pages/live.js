@@ -149,7 +149,7 @@ function partsOf(fields, counted) {
 const Row = memo(({ row, known, counted }) => {
   const fields = [...fieldsOf(row.subject), ...Object.entries(row.fields ?? {})];
   // A click inspects, unless it was on a link or marked some text.
-  const open = () => inspect(fields, row.rule ?? null);
+  const open = () => inspect(fields, row.rule ?? null, fieldsOf(row.subject));
   const click = (event) => !event.target.closest("a") && getSelection().isCollapsed && open();
   // A ban by hand has no subject of a rule; the fields of the request tell whom it met.
   const [whom, others] = !row.rule && !fieldsOf(row.subject).length ? partsOf(row.fields, counted) : [row.subject, row.fields ?? {}];

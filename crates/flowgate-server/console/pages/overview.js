@@ -2,12 +2,13 @@
 
 import { latest, less, total } from "../lib/history.js";
 import { clean } from "../lib/text.js";
-import { BY_HAND, denier, deniers, isCulprit, isNoticeable, isOfKoala, isOwnAction, isRule, OF_KEYS, pairs, since, subjectsName } from "../lib/verdict.js";
+import { BY_HAND, bansInForce, denier, deniers, isCulprit, isNoticeable, isOfKoala, isOwnAction, isRule, OF_KEYS, pairs, since, subjectsName } from "../lib/verdict.js";
 import { useCell } from "../state/cell.js";
 import { serverNow } from "../state/link.js";
 import { usePoll } from "../state/poll.js";
 import { address } from "../state/route.js";
 import { hasPage, stats } from "../state/stats.js";
+import { wideBans } from "../state/wide_bans.js";
 import { useState } from "../vendor/hooks.js";
 import { Card, Lead, Notice, Strip, Subject, Text, Time } from "../ui/basics.js";
 import { FlowCard } from "../ui/chart.js";
@@ -55,7 +56,9 @@ function Body({ now, rates, history, range }) {
   const loudest = denier(rates.rules);
   const { data: subjects } = usePoll(loudest && isRule(loudest.rule) && `/v1/subjects/${encodeURIComponent(subjectsName(loudest.rule))}`, 2);
   const { open, banned } = whomOf(subjects);
-  const loud = loudest && isStillLoud(loudest, subjects?.denied ?? []) ? loudest : null;
+  const bans = bansInForce(rates.rules);
+  const wide = useCell(wideBans);
+  const loud = !bans && loudest && isStillLoud(loudest, subjects?.denied ?? []) ? loudest : null;
   const paused = now.paused_until > serverNow();
   const onset = loud && open.length ? since(open) : null;
   const words = onset !== null ? w("overview.onset", { rule: loud.rule, at: f().clock(onset) }) : null;
@@ -65,16 +68,30 @@ function Body({ now, rates, history, range }) {
     ${now.state === "degraded" && html`<${Degraded} now=${now} />`}
     ${paused
       ? html`<${Lead} sign="away" tone="" actions=${html`<${EndPause} />`} more=${turnWords(rates) ?? (rates.shadow > 0 ? w("overview.paused.would", { rate: w("rate", { rate: f().rate(rates.shadow) }) }) : w("overview.paused.nobody"))}>${w("overview.paused", { at: f().clock(now.paused_until) })}</${Lead}>`
+      : bans && (wide.length || !banned.length)
+        ? html`<${Banning} now=${now} bans=${bans} wide=${wide} />`
       : loud && open.length
         ? html`<${Denying} rule=${loud} rates=${rates} list=${open} since=${subjects.since} onset=${onset} history=${history} />`
         : html`<${AllWell} rates=${rates} now=${now} loudest=${loud} banned=${loudest ? banned : []} own=${own} />`}
-    <${Numbers} now=${now} rates=${rates} history=${history} range=${range} hot=${loud !== null && !paused} own=${own} />
+    <${Numbers} now=${now} rates=${rates} history=${history} range=${range} hot=${(Boolean(loud) || (bans !== null && wide.length > 0)) && !paused} own=${own} />
     <${FlowCard} title=${w("overview.chart")} history=${history} series=${series} own=${own} marks=${marksOf(history)} onset=${words && { at: onset, words }} />
     <div class="cols c-62 even">
       <${DeniedMost} now=${now} rates=${rates} />
       <div class="stack fill"><${RulesThatDeny} history=${history} range=${range} /><${Latency} history=${history} range=${range} /></div>
     </div>`;
 }
+
+/** Bans by hand deny most of what is denied now. */
+function Banning({ now, bans, wide }) {
+  const at = bannedSince(now) ?? wide[0]?.since ?? null;
+  const rate = html`<span class="denied">${w("rate", { rate: f().rate(bans.newest.denied) })}</span>`;
+  const values = { bans: html`<a href=${address("bans")}>${w("overview.bans")}</a>`, rate, at: html`<${Time} at=${at} />` };
+  return html`<${Lead} sign="denied" tone=${wide.length ? "denied" : ""} actions=${openBans()} more=${w("overview.bans.more", { n: now.bans?.hand ?? 0, count: f().num(now.bans?.hand ?? 0) })}>${wx(at === null ? "overview.bans.deny" : "overview.bans.since", values)}</${Lead}>`;
+}
+
+/** Since when bans by hand deny somebody; null: they deny nobody lately. */
+const bannedSince = (now) => since(now.most_denied.subjects.filter((each) => each.rule === BY_HAND && each.first));
+const openBans = () => html`<a class="b" href=${address("bans")}>${w("open.bans")}</a>`;
 
 /** The subjects that a rule has denied lately: those that a ban by hand denies by now, and the others. */
 function whomOf(subjects) {
@@ -142,7 +159,8 @@ function AllWell({ rates, now, loudest, banned, own }) {
   const more = turn ? html`${turn}${gap()}${lately}` : lately;
   if (loudest) return html`<${Lead} sign="denied" more=${more}>${wx(isRule(loudest.rule) ? "overview.loud" : "overview.loud.keys", { rule: ruleLink(loudest.rule), rate: html`<span class="denied">${w("rate", { rate: f().rate(loudest.denied) })}</span>` })}</${Lead}>`;
   const byBans = rates.rules.find((each) => each.rule === BY_HAND)?.denied ?? 0;
-  if (banned.length) return html`<${Lead} sign="allowed" more=${byBans > 0 ? w("overview.banned.rate", { rate: w("rate", { rate: f().rate(byBans) }) }) : more}>${wx("overview.banned", { whom: html`<${Whom} subject=${banned[0].subject} />`, n: banned.length, others: banned.length - 1 })}</${Lead}>`;
+  const begun = bannedSince(now);
+  if (banned.length) return html`<${Lead} sign="allowed" actions=${openBans()} more=${byBans > 0 && begun !== null ? w("overview.banned.rate", { rate: w("rate", { rate: f().rate(byBans) }), at: f().moment(begun, serverNow()) }) : more}>${wx("overview.banned", { whom: html`<${Whom} subject=${banned[0].subject} />`, n: banned.length, others: banned.length - 1 })}</${Lead}>`;
   const asked = rates.own > 0 ? html`${own ?? w("overview.actions")}${w("colon")}${w("rate", { rate: f().rate(rates.own) })}${w("stop")}${gap()}` : "";
   if (isNoticeable(rates)) return html`<${Lead} sign="denied" tone="" more=${html`${asked}${more}`}>${partWords(rates)}</${Lead}>`;
   return html`<${Lead} sign="allowed" more=${html`${asked}${more}${gap()}${!rates.rules.some((rule) => rule.denied > (rule.allowed + rule.denied) / 10) && w("overview.well.share")}`}>

@@ -41,6 +41,8 @@ export function SubjectPage() {
   const [error, setError] = useState(null);
   // The rule of the page that led here, with the fields that it wants and that nobody knows.
   const [unknown, setUnknown] = useState(kept?.unknown ?? { rule: null, fields: [] });
+  // Whom the page that led here has shown: the one to ban.
+  const [looked, setLooked] = useState(kept?.looked ?? given.current?.subject ?? []);
   const rows = pairs ?? startingFields(policy?.rules ?? []).map((name) => [name, ""]);
   const missing = unknown.fields.filter((name) => rows.some((row) => row[0] === name && row[1] === ""));
   // What the answer on the page was asked for: typing does not change a question under way.
@@ -61,7 +63,7 @@ export function SubjectPage() {
     }
   };
   const ask = () => {
-    last = { rows, cost, gate, unknown };
+    last = { rows, cost, gate, unknown, looked };
     put({ fields: filled(rows), ...(cost === "1" ? {} : { cost: Number(cost) }), ...(gate ? { gate: true } : {}) });
   };
   useEffect(() => {
@@ -70,12 +72,13 @@ export function SubjectPage() {
   useEffect(() => {
     // Filled in by another page: complete the fields of its rule, then ask.
     if (!given.current || !policy) return;
-    const { pairs: subject, rule } = given.current;
+    const { pairs: subject, rule, subject: own = [] } = given.current;
     given.current = null;
     completed(subject, policy.rules.find((each) => each.name === rule)).then((all) => {
       const fields = all.filter(([, value]) => value === "").map(([name]) => name);
       setPairs(all);
-      last = { rows: all, cost: "1", gate: false, unknown: { rule, fields } };
+      setLooked(own);
+      last = { rows: all, cost: "1", gate: false, unknown: { rule, fields }, looked: own };
       setUnknown({ rule, fields });
       // Without them the rule does not match, and the answer would be of other rules only.
       if (!fields.length) put({ fields: filled(all) });
@@ -98,7 +101,7 @@ export function SubjectPage() {
     </form></section>
     <${Mistake} error=${error} />
     <${Unknown} rule=${unknown.rule} fields=${missing} />
-    ${answer ? html`<${Explanation} answer=${answer} again=${() => question.current && put(question.current)} />` : !error && html`<${Lead} more=${w("subject.empty.more")}>${w("subject.empty")}</${Lead}>`}
+    ${answer ? html`<${Explanation} answer=${answer} looked=${looked} again=${() => question.current && put(question.current)} />` : !error && html`<${Lead} more=${w("subject.empty.more")}>${w("subject.empty")}</${Lead}>`}
   </${Page}>`;
 }
 
@@ -130,7 +133,7 @@ function takeGiven() {
   if (handed) return handed;
   const linked = route.get().query.get("fields");
   const pairs = linked && parseFields(linked);
-  return pairs ? { pairs, rule: null } : null;
+  return pairs ? { pairs, rule: null, subject: [] } : null;
 }
 
 async function copyLink(rows) {

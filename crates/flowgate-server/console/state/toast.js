@@ -1,6 +1,7 @@
 // The one sentence at the bottom right, with at most one way back; and the sentence for screen readers.
 
 import { cell } from "./cell.js";
+import { route } from "./route.js";
 
 const SHOWN_MS = 8000;
 /** At most one sentence is spoken in this time. */
@@ -12,6 +13,7 @@ export const toast = cell(null);
 export const spoken = cell("");
 let timer = null;
 let spokenAt = -Infinity;
+let shownOn = route.get().page;
 
 export function say(text, action = null) {
   clearTimeout(timer);
@@ -20,6 +22,11 @@ export function say(text, action = null) {
 }
 
 export const dismiss = () => toast.set(null);
+// What a toast offers belongs to the page that said it.
+route.watch((next) => {
+  if (next.page !== shownOn) dismiss();
+  shownOn = next.page;
+});
 
 /** Speaks a change that is seen elsewhere on the page. */
 export function speak(text) {

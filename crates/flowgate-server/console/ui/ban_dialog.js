@@ -1,5 +1,6 @@
 // The dialog that bans by hand. It warns of what is probably not meant; the server decides what is allowed.
 
+import { isLength, isNoAddress } from "../lib/ban_order.js";
 import { holds, isWide, needsWide, network } from "../lib/network.js";
 import { clean, cut } from "../lib/text.js";
 import { call } from "../state/api.js";
@@ -15,15 +16,15 @@ import { f, gap, w } from "./words.js";
 
 const LENGTHS = ["10m", "1h", "1d"];
 
-/** @param choices pairs to choose the field from; start: the pair that is filled in, else the field that most rules count by */
-export function BanDialog({ start = null, choices = [], close, done }) {
+/** @param choices pairs to choose the field from; start: the pair that is filled in, else the field that most rules count by; why: the reason that is filled in */
+export function BanDialog({ start = null, choices = [], why = "", close, done }) {
   const policy = usePolicy();
   const [typed, setField] = useState(start?.[0] ?? null);
   const field = typed ?? usualField(policy);
   const [value, setValue] = useState(start?.[1] ?? "");
   const [length, setLength] = useState("1h");
   const [other, setOther] = useState(null);
-  const [reason, setReason] = useState("");
+  const [reason, setReason] = useState(why);
   const [error, setError] = useState(null);
   const [busy, setBusy] = useState(false);
   const chosen = other ?? length;
@@ -32,14 +33,19 @@ export function BanDialog({ start = null, choices = [], close, done }) {
     const known = choices.find(([each]) => each === name);
     if (known) setValue(known[1]);
   };
+  const found = field === "ip" ? network(value) : null;
+  // What the server would refuse is told while it is typed.
+  const wrong = { value: field === "ip" && isNoAddress(value), length: other !== null && !isLength(other) };
+  const stopped = !field || value === "" || wrong.value || wrong.length || busy;
   const ban = async () => {
-    if (!field || value === "" || busy) return;
+    if (stopped) return;
     setBusy(true);
     try {
-      const { body } = await call("/v1/bans", { json: { field, value, for: chosen, ...(reason ? { reason } : {}) } });
+      const { body } = await call("/v1/bans", { json: { field, value: found ? value.trim() : value, for: chosen, ...(reason ? { reason } : {}) } });
       const words = w("ban.done", { whom: `${clean(field)}=${cut(clean(value), 64)}` });
       // What the server warns of is in its own language, and may be a reason to take the ban back.
-      if (body.warning) say(html`${words} <span lang="en">${clean(body.warning)}</span>`, { label: w("bans.lift.this"), run: () => lift(body.id, done) });
+      // Of another field than `ip`, the width of a network says nothing about whom it meets.
+      if (body.warning && (field === "ip" || !network(value))) say(html`${words} <span lang="en">${clean(body.warning)}</span>`, { label: w("bans.lift.this"), run: () => lift(body.id, done) });
       else say(words);
       close();
       done?.();
@@ -49,22 +55,24 @@ export function BanDialog({ start = null, choices = [], close, done }) {
       setBusy(false);
     }
   };
-  const found = field === "ip" ? network(value) : null;
   const many = found && found.addresses > 1;
   const label = many ? w("ban.do.many", { n: f().num(found.addresses), length: lengthWords(chosen) }) : w("ban.do", { length: lengthWords(chosen) });
   return html`<${Dialog} title=${w("ban.title")} close=${close} submit=${ban}
-    footer=${html`<button type="button" class="b" onClick=${close}>${w("cancel")}</button><button class="b danger" disabled=${!field || value === "" || busy}>${label}</button>`}>
+    footer=${html`<button type="button" class="b" onClick=${close}>${w("cancel")}</button><button class="b danger" disabled=${stopped}>${label}</button>`}>
     <div class="fieldrow top">
       <label class="field"><span>${w("ban.field")}</span><input class="in w8" list="ban-fields" value=${field} onInput=${(event) => pickField(event.target.value)} /></label>
-      <label class="field grow"><span>${w("ban.value")}</span><input class="in w100" data-first value=${value} onInput=${(event) => setValue(event.target.value)} /></label>
+      <label class=${`field grow ${wrong.value ? "bad" : ""}`}><span>${w("ban.value")}</span><input class="in w100" data-first value=${value} aria-invalid=${wrong.value ? "true" : undefined} onInput=${(event) => setValue(event.target.value)} /></label>
       <datalist id="ban-fields">${[...new Set([...choices.map(([name]) => name), ...(policy?.fields ?? [])])].map((name) => html`<option value=${name}></option>`)}</datalist>
     </div>
+    ${wrong.value && html`<p class="denied err" role="alert">${w("ban.noAddress")}</p>`}
+    ${field !== "ip" && network(value) && html`<${Notice} title=${w("ban.isAddress", { value: cut(clean(value), 48), field: clean(field) })} action=${html`<button type="button" class="b" onClick=${() => setField("ip")}>${w("ban.useAddress", { value: cut(clean(value.trim()), 48) })}</button>`} />`}
     <${Warnings} field=${field} found=${found} fields=${policy?.fields} />
     <div class="field"><span>${w("ban.for")}</span><div class="fieldrow"><${Segments} label=${w("ban.for")} value=${other === null ? length : "other"} pick=${(next) => {
       setOther(next === "other" ? length : null);
       if (next !== "other") setLength(next);
     }} options=${[...LENGTHS.map((each) => ({ value: each, label: lengthWords(each) })), { value: "other", label: w("ban.other") }]} />
-      ${other !== null && html`<input class="in w8" aria-label=${w("ban.length")} placeholder="90m" value=${other} onInput=${(event) => setOther(event.target.value)} />`}</div></div>
+      ${other !== null && html`<input class="in w8" aria-label=${w("ban.length")} placeholder="90m" value=${other} aria-invalid=${wrong.length ? "true" : undefined} onInput=${(event) => setOther(event.target.value)} />`}</div>
+      ${wrong.length && html`<span class="err" role="alert">${w("ban.noLength")}</span>`}</div>
     <label class="field"><span>${w("ban.reason")}</span><input class="in w100 sans" value=${reason} onInput=${(event) => setReason(event.target.value)} /></label>
     <p class="label">${w("ban.what")}${gap()}${w(stats.get()?.store?.type === "redis" ? "ban.what.shared" : "ban.what.memory")}${gap()}${w("same")} <code class="whole">flowgate ban ${quoted(clean(`${field}=${value}`))} --for ${chosen}${found && needsWide(found) ? " --wide" : ""}${reason && ` --reason ${quoted(clean(reason))}`}</code></p>
     <${Mistake} error=${error} />

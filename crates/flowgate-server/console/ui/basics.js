@@ -114,6 +114,6 @@ export const Mistake = ({ error }) => error && html`<p class="denied err" role="
 export function mistakeWords(error) {
   if (error.status === 403) return html`${w("error.forbidden")} <span lang="en">${clean(error.message)}</span>`;
   if (error.status === 429 || error.status === 503) return html`<span lang="en">${clean(error.message).replace(/\.$/, "")}</span>${w("stop")}${error.retryAfter ? `${gap()}${w("error.again", { s: error.retryAfter })}` : ""}`;
-  if (error.status) return html`<span lang="en">${error.field ? `${clean(error.field)}: ` : ""}${clean(error.message)}</span>`;
+  if (error.status) return html`<span lang="en">${error.field && !error.message.startsWith(`${error.field} `) ? `${clean(error.field)}: ` : ""}${clean(error.message)}</span>`;
   return w("error.unknown");
 }

@@ -17,8 +17,8 @@ import { actionWords, limitTexts, plain } from "./rule_words.js";
 import { LimitBar } from "./small_drawings.js";
 import { f, gap, w, wx } from "./words.js";
 
-/** @param answer of /v1/explain, with `at`, the server's time when it came, and `fields`, those that were asked for */
-export function Explanation({ answer, again }) {
+/** @param answer of /v1/explain, with `at`, the server's time when it came, and `fields`, those that were asked for; looked: the subject that led to this page */
+export function Explanation({ answer, looked, again }) {
   const now = useNow();
   const passed = now - answer.at;
   const { decision, ban, rules } = answer;
@@ -30,7 +30,7 @@ export function Explanation({ answer, again }) {
   const unmatched = numbered.filter((rule) => !rule.matched);
   // Large numbers get a wider column, the same in every row.
   const large = rules.some((rule) => rule.limits.some((limit) => limit.most >= 100_000));
-  return html`<${Sentence} answer=${answer} passed=${passed} now=${now} again=${again} />
+  return html`<${Sentence} answer=${answer} looked=${looked} passed=${passed} now=${now} again=${again} />
     <section class=${`card ${large ? "large" : ""}`} aria-label=${w("subject.rules")}>
       ${(decided.length > 0 || ban) && html`<div class="grp"><${Sign} kind=${decision.allowed ? "allowed" : "denied"} tone=${decision.allowed ? "allowed" : "denied"} /><b>${w("group.decided")}</b></div>`}
       ${ban && html`<${HandBan} ban=${ban} now=${now} />`}
@@ -53,7 +53,7 @@ function Front({ front, passed, now }) {
   </section>`;
 }
 
-function Sentence({ answer, passed, now, again }) {
+function Sentence({ answer, looked, passed, now, again }) {
   const { decision, ban } = answer;
   const policy = usePolicy();
   const rule = decision.rule && html`<a href=${address("rules", decision.rule)}><${Text} of=${decision.rule} most=${48} /></a>`;
@@ -76,13 +76,14 @@ function Sentence({ answer, passed, now, again }) {
   for (const each of decision.shadow ?? []) more.push(w(isPausedRule(policy, each, now) ? "why.paused" : "why.shadow", { rule: clean(each) }));
   if (decision.degraded) more.push(w("why.degraded"));
   if (decision.allowed && decision.delay > 0) more.push(w("why.delay", { time: f().span(decision.delay) }));
-  return html`<${Lead} sign=${decision.allowed ? "allowed" : "denied"} more=${more.join(gap())} actions=${html`<${Actions} answer=${answer} again=${again} />`}>${words}</${Lead}>`;
+  return html`<${Lead} sign=${decision.allowed ? "allowed" : "denied"} more=${more.join(gap())} actions=${html`<${Actions} answer=${answer} looked=${looked} again=${again} />`}>${words}</${Lead}>`;
 }
 
-function Actions({ answer, again }) {
+function Actions({ answer, looked, again }) {
   const { write, view } = useRights();
   const [open, setOpen] = useState(null);
   const [error, setError] = useState(null);
+  const policy = usePolicy();
   if (view) return null;
   const lift = async () => {
     try {
@@ -101,16 +102,19 @@ function Actions({ answer, again }) {
     <button type="button" class="b" disabled=${!write} onClick=${() => setOpen("ban")}>${w("subject.ban")}</button>
     <button type="button" class="b" disabled=${!write} onClick=${() => setOpen("reset")}>${w("subject.reset")}</button>
     <${Mistake} error=${error} />
-    ${open === "ban" && html`<${BanDialog} choices=${pairs} start=${likelyField(pairs)} close=${() => setOpen(null)} done=${again} />`}
+    ${open === "ban" && html`<${BanDialog} choices=${pairs} start=${likelyField(pairs, looked, policy, answer)} close=${() => setOpen(null)} done=${again} />`}
     ${open === "reset" && html`<${ResetDialog} answer=${answer} close=${() => setOpen(null)} done=${again} />`}`;
 }
 
 /** Under a pause the server explains every rule as a shadow; the policy tells which ones are shadows by themselves. */
 const isPausedRule = (policy, name, now) => stats.get()?.paused_until > now && policy?.rules.find((each) => each.name === name)?.shadow !== true;
 
-/** Whom one would ban: an address or a user rather than what they did. */
-function likelyField(pairs) {
-  return pairs.find(([name]) => ["ip", "user", "key"].includes(name)) ?? pairs[pairs.length - 1] ?? ["", ""];
+/** Whom one would ban: the subject that is looked at, then whom the deciding or matching rules count, then an address or a user. */
+function likelyField(pairs, looked, policy, { decision, rules }) {
+  const by = (name) => policy?.rules.find((each) => each.name === name)?.by ?? [];
+  const counted = [decision.rule, ...rules.filter((rule) => rule.matched).map((rule) => rule.rule)].flatMap(by);
+  const isSame = ([name, value]) => looked.some((each) => each[0] === name && each[1] === value);
+  return pairs.find(isSame) ?? counted.map((name) => pairs.find((pair) => pair[0] === name)).find(Boolean) ?? pairs.find(([name]) => ["ip", "user", "key"].includes(name)) ?? pairs[pairs.length - 1] ?? ["", ""];
 }
 
 /** A reset forgets the counters of the request in every rule that matches; the dialog names them. */

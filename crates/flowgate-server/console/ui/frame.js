@@ -8,6 +8,7 @@ import { address, replaceQuery, route } from "../state/route.js";
 import { sample } from "../state/sample.js";
 import { end } from "../state/session.js";
 import { hasPage, restarted, stats } from "../state/stats.js";
+import { wideBans } from "../state/wide_bans.js";
 import { useEffect, useRef, useState } from "../vendor/hooks.js";
 import { Notice, Segments, Sign, useNow, useRights } from "./basics.js";
 import { Brand } from "./brand.js";
@@ -77,6 +78,7 @@ export function Page({ title, heading, right, saysPaused = false, children }) {
       <${AwayNotice} />
       <${Restarted} />
       ${!saysPaused && html`<${Paused} />`}
+      <${WideBan} />
       <div class=${gone ? "aged stackm" : "stackm"}>${children}</div>
     </main>`;
 }
@@ -126,6 +128,16 @@ function Restarted() {
   return html`<${Notice} title=${w("restarted.title", { at: f().clock(at, true) })} action=${html`<button type="button" class="b" onClick=${() => restarted.set(null)}>${w("seen")}</button>`}>${w(stats.get()?.store?.durable ? "restarted.durable" : "restarted.more")}</${Notice}>`;
 }
 
+/** A ban that denies nearly everybody is told on every page while it holds. */
+function WideBan() {
+  const all = useCell(wideBans);
+  const now = useNow(all.length > 0);
+  const ban = all.find((each) => each.until > now);
+  if (!ban) return null;
+  const whom = ban.prefix === 0 ? w("wide.every", { version: ban.version }) : `ip=${ban.value}`;
+  return html`<${Notice} kind="wrong" title=${w("wide.title", { whom, at: f().moment(ban.until, now) })} action=${html`<a class="b" href=${address("bans")}>${w("open.bans")}</a>`}>${ban.since ? w("wide.more", { since: f().moment(ban.since, now), value: ban.value }) : `ip=${ban.value}`}</${Notice}>`;
+}
+
 export const RANGES = ["5m", "1h", "24h"];
 /** How often a range is asked for, in seconds. */
 export const RANGE_EVERY = new Map([["5m", 1], ["1h", 10], ["24h", 60]]);
@@ -144,7 +156,7 @@ export function Toast({ shown, dismiss }) {
   const [text, setText] = useState(null);
   useEffect(() => setText(shown), [shown]);
   if (!text) return null;
-  return html`<div class="toast" role="status">${text.text}${text.action && html`<button type="button" class="link" onClick=${() => {
+  return html`<div class="toast" role="status"><span>${text.text}</span>${text.action && html`<button type="button" class="link" onClick=${() => {
     dismiss();
     text.action.run();
   }}>${text.action.label}</button>`}</div>`;

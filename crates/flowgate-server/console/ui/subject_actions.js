@@ -13,8 +13,8 @@ import { w } from "./words.js";
 export const fieldsOf = (subject) => (typeof subject === "string" ? parseFields(subject) ?? [] : pairs(subject));
 
 /** Opens the page of subjects, filled in. */
-export function inspect(fields, rule = null) {
-  handover.fields = { pairs: fields, rule };
+export function inspect(fields, rule = null, subject = []) {
+  handover.fields = { pairs: fields, rule, subject };
   go("subject");
 }
 
@@ -29,6 +29,6 @@ export function SubjectActions({ subject, rule = null, label, ban = true, banned
   if (!own.length) return null;
   const tone = large ? "b" : "b bare";
   const all = [...own, ...fields.filter(([name]) => !own.some(([each]) => each === name))];
-  return html`<button type="button" class=${tone} onClick=${() => inspect(all, rule)}>${label ?? w("inspect")}</button>
+  return html`<button type="button" class=${tone} onClick=${() => inspect(all, rule, own)}>${label ?? w("inspect")}</button>
     ${(ban || banned) && html`<span class="second">${banned ? html`<span class="tag denied">${w("banned")}</span>` : write && html`<button type="button" class=${tone} onClick=${() => banning.set(own[0])}>${w("ban")}</button>`}</span>`}`;
 }

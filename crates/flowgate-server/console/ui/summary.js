@@ -1,10 +1,11 @@
 // The rates of the last minute, for the rail: from the counts of five minutes, asked every few seconds.
 
 import { recentRate } from "../lib/history.js";
-import { denier, isOwnAction, subjectsName } from "../lib/verdict.js";
+import { bansInForce, denier, isOwnAction, subjectsName } from "../lib/verdict.js";
 import { cell } from "../state/cell.js";
 import { serverNow } from "../state/link.js";
 import { sourceOf } from "../state/poll.js";
+import { wideBans } from "../state/wide_bans.js";
 
 export const EVERY_S = 2;
 const source = sourceOf("/v1/stats/history?range=5m&rules=top");
@@ -12,7 +13,7 @@ const source = sourceOf("/v1/stats/history?range=5m&rules=top");
 /**
  * `{ allowed, denied, own, shadow, rules }` a second, over the last minute; null before the first answer. `own` are those who
  * were asked for an action of the rule's own, such as `captcha`; they are not in `denied`, only in that of their rule.
- * `counts` of a rule are what it denied, step by step; `lately` are its rates over the last ten seconds. `turn` is the newest start,
+ * `counts` of a rule are what it denied, step by step; `lately` are its rates over the last ten seconds, `newest` over the last four. `turn` is the newest start,
  * pause or end of a pause, as `{ kind, at }`.
  */
 export const summary = cell(null);
@@ -32,7 +33,7 @@ export function ratesOf(data) {
     own,
     turn: data.marks.filter((mark) => ["start", "pause", "resume"].includes(mark.kind)).at(-1) ?? null,
     denied: all.denied - own,
-    rules: data.rules.map((rule) => ({ rule: rule.rule, action: rule.action, ...rates(rule), lately: rates(rule, 10), counts: { step: data.step, end: data.end, denied: rule.denied } })),
+    rules: data.rules.map((rule) => ({ rule: rule.rule, action: rule.action, ...rates(rule), lately: rates(rule, 10), newest: rates(rule, 4), counts: { step: data.step, end: data.end, denied: rule.denied } })),
   };
 }
 
@@ -41,6 +42,7 @@ export function ratesOf(data) {
  * of the rule's own is no denial; a pause is none, and neither is what a rule denied before a ban by hand.
  */
 export function isLoud(rates, now) {
+  if (bansInForce(rates.rules)) return wideBans.get().length > 0;
   const rule = denier(rates.rules);
   if (!rule || isOwnAction(rule.action) || now?.paused_until > serverNow()) return false;
   const subjects = (now?.most_denied.subjects ?? []).filter((each) => each.rule === subjectsName(rule.rule));

@@ -13,7 +13,7 @@ export default {
   "Allowed": "放行", "Denied": "拒绝", "allowed": "放行", "denied": "拒绝", "shadow": "影子", "paused": "已暂停", "ban": "封禁", "banned": "封禁中",
   "perSecond": "/秒", "rate": "每秒 {rate} 次", "rate.minute": "最近一分钟平均{rate}", "rule": "规则", "whom": "主体", "times": "次数", "last": "最近一次", "time": "时间", "since": "自 {at} 起", "sinceHead": "始于", "lately": "最近两分钟", "until": "至 {at}",
   "ago": "{length}前", "by": "按", "limits": "限额", "action.deny": "拒绝", "action.allow": "放行", "action": "动作", "field": "字段", "value": "值", "atOnce": "匹配即生效", "never": "永不放行", "nothing": "无",
-  "wants": "要求", "has": "实际为", "inspect": "查看", "inspect.whom": "查看 {whom}", "open.rule": "打开 {rule}", "open.store": "查看存储",
+  "wants": "要求", "has": "实际为", "inspect": "查看", "inspect.whom": "查看 {whom}", "open.rule": "打开 {rule}", "open.store": "查看存储", "open.bans": "查看封禁",
   "copy": "复制", "copied": "已复制", "cancel": "取消", "close": "关闭", "seen": "知道了", "undo": "撤销", "fold": "收起", "unfold": "展开", "earlier": "上一页", "later": "下一页",
   "listComma": "，", "listAnd": "、", "colon": "：", "stop": "。", "same": "等同于", "passesIn": "还需等待 {wait}", "subject.everyone": "所有请求",
   "length.s": "{n} 秒", "length.min": "{n} 分钟", "length.h": "{n} 小时", "length.1m": "1 分钟", "length.5m": "5 分钟", "length.10m": "10 分钟", "length.1h": "1 小时", "length.8h": "8 小时", "length.24h": "24 小时", "length.1d": "1 天",
@@ -41,7 +41,7 @@ export default {
 
   // 概览
   "overview.asks.one": "{rule} 自 {at} 起要求 {whom} 进行 {action}，{rate}", "overview.asks.more": "{rule} 自 {at} 起要求 {whom} 及另外 {more} 个主体进行 {action}，{rate}", "overview.asks.mostly": "{rule} 自 {at} 起主要要求 {whom} 进行 {action}，{rate}", "overview.actions": "其他动作",
-  "overview.paused": "已暂停：{at} 之前没有规则会拒绝请求", "overview.paused.nobody": "即使未暂停，也没有请求会被拒绝。", "overview.paused.would": "若未暂停，{rate}会被拒绝。", "overview.banned": "{whom} {n|已被手动封禁|等主体已被手动封禁}", "overview.banned.rate": "手动封禁{rate}拒绝。",
+  "overview.paused": "已暂停：{at} 之前没有规则会拒绝请求", "overview.paused.nobody": "即使未暂停，也没有请求会被拒绝。", "overview.paused.would": "若未暂停，{rate}会被拒绝。", "overview.banned": "{whom} {n|已被手动封禁|等主体已被手动封禁}", "overview.banned.rate": "自 {at} 起，手动封禁{rate}拒绝。", "overview.bans": "手动封禁", "overview.bans.since": "{bans} 自 {at} 起拒绝请求，{rate}", "overview.bans.deny": "{bans} 正在拒绝请求，{rate}", "overview.bans.more": "当前有 {count} 个手动封禁。速率是最近四秒的平均值。",
   "overview.denies.one": "{rule} 自 {at} 起拒绝 {whom}，{rate}", "overview.denies.more": "{rule} 自 {at} 起拒绝 {whom} 及另外 {more} 个主体，{rate}", "overview.denies.mostly": "{rule} 自 {at} 起主要拒绝 {whom}，{rate}", "overview.loud": "{rule} 正在拒绝，{rate}", "overview.loud.keys": "调用方自带的限额正在拒绝，{rate}",
   "overview.more": "{minutes} 分钟内共 {all} 次；最近 {lately} 次中有 {top} 次来自 {whom}。", "overview.more.top": "{minutes} 分钟内共 {all} 次，其中 {top} 次来自 {whom}。", "overview.more.one": "{minutes} 分钟内共 {all} 次，全部来自 {whom}。", "overview.keys": "调用方的 key", "overview.others": "其他规则", "overview.next": "其次：{rule}，{rate}。", "overview.onset": "{rule}，自 {at}",
   "overview.part": "{rate}被拒绝，占 {share}，均由 {rule} 拒绝", "overview.part.most": "{rate}被拒绝，占 {share}，主要由 {rule} 拒绝", "overview.part.unnamed": "{rate}被拒绝，占 {share}",
@@ -92,7 +92,8 @@ export default {
   "bans.none": "当前没有封禁", "bans.none.view": "封禁由带 ban 的规则触发，或由管理员手动执行。", "bans.none.more": "封禁由带 ban 的规则触发，也可以手动执行：", "bans.nothing": "没有找到封禁。", "bans.incomplete": "此列表不完整。", "bans.incomplete.more": "共享存储失联，这里只有本节点已知的封禁。",
   "bans.liftAll": "全部解除…", "bans.liftAll.type": "输入 {n} 以确认解除的数量", "bans.liftAll.do": "解除 {count} 个封禁", "bans.liftAll.done": "{n} / {all}", "bans.liftedAll": "已解除 {count} 个封禁。",
   "ban.title": "手动封禁", "ban.field": "字段", "ban.value": "值或网段", "ban.for": "时长", "ban.other": "其他…", "ban.length": "时长", "ban.reason": "原因（供查看列表的人参考）", "ban.what": "从下一个请求起生效。", "ban.what.shared": "对共享此存储的所有节点有效。", "ban.what.memory": "仅在本节点有效。",
-  "ban.do": "封禁 {length}", "ban.do.many": "封禁 {n} 个地址 {length}", "ban.done": "已封禁 {whom}。", "ban.everywhere": "对所有请求生效",
+  "ban.do": "封禁 {length}", "ban.do.many": "封禁 {n} 个地址 {length}", "ban.done": "已封禁 {whom}。", "ban.everywhere": "对所有请求生效", "wide.title": "手动封禁正在拒绝{whom}，持续到 {at}。", "wide.every": "所有 IPv{version} 地址", "wide.more": "ip={value}，始于 {since}。",
+  "ban.isAddress": "{value} 是 IP 地址或网段，而当前字段是 {field}。", "ban.useAddress": "改为封禁 ip={value}", "ban.noAddress": "不是有效的 IP 地址或网段。示例：1.2.3.4、1.2.3.0/24、2001:db8::/32。", "ban.noLength": "请填写数字加单位，最长 366d，例如 90s、10m、1h、7d。",
   "ban.wide": "/{prefix} 包含 {n} 个地址。", "ban.wide.more": "范围超过 /{least}，请确认。", "ban.proxy": "其中包含受信任的代理。", "ban.proxy.more": "经过该代理的所有请求都会被拒绝。", "ban.unused": "没有规则使用字段 {field}。", "ban.unused.more": "封禁只对带有该字段的请求有效。",
 
   // 暂停
