@@ -61,6 +61,17 @@ class Editor(Journey):
                 self.assertLessEqual(box["x"] + box["width"], area["x"] + area["width"] + 0.5)
                 self.assertEqual(hint.evaluate("e => getComputedStyle(e).textOverflow"), "ellipsis")
 
+    def test_the_steps_lead_to_what_they_name(self):
+        server = self.server(FORUM)
+        page, text = self.edit(server, viewport={"width": 360, "height": 480})
+        text.fill(FORUM.replace(OLD, NEW))
+        expect(page.get_by_role("button", name="Publish…")).to_be_enabled()
+        for step, heading in (("Check", "Findings"), ("Difference", "Difference to the file")):
+            page.locator(".steps").get_by_role("button", name=step, exact=True).click()
+            expect(page.get_by_role("heading", name=heading)).to_be_in_viewport()
+            page.evaluate("scrollTo(0, 0)")
+            expect(page.get_by_role("heading", name=heading)).not_to_be_in_viewport()
+
     def test_hints_for_slips_in_short_words(self):
         server = self.server(FORUM)
         page, text = self.edit(server)

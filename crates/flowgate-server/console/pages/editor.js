@@ -53,6 +53,7 @@ function Loaded({ file, again }) {
   const [resolving, setResolving] = useState(false);
   const [compared, setCompared] = useState(null);
   const area = useRef(null);
+  const [findings, difference] = [useRef(null), useRef(null)];
   const check = useCheck(text, own !== null && !view);
   const changes = useMemo(() => counts(rows(base, text)), [base, text]);
   const errors = check.findings.filter((each) => each.severity === "error");
@@ -111,7 +112,7 @@ function Loaded({ file, again }) {
     <${RestartNotice} />
     ${moved && !resolving && html`<${Notice} title=${w("editor.moved")} action=${html`<button type="button" class="b" onClick=${() => setResolving(true)}>${w("editor.resolve")}</button>`}>${w("editor.moved.more")}</${Notice}>`}
     ${moved && resolving ? html`<${Conflict} base=${own.base} yours=${own.text} theirs=${file.text} done=${merged} />` : html`
-      <${Steps} errors=${errors.length} warnings=${warningsOf(check)} tried=${own?.tried === true} changes=${changes} changed=${changed} checking=${check.checking} blocked=${reason({ view, write, changed, moved, check, errors })} publish=${publish} view=${view} />
+      <${Steps} errors=${errors.length} warnings=${warningsOf(check)} tried=${own?.tried === true} changes=${changes} changed=${changed} checking=${check.checking} blocked=${reason({ view, write, changed, moved, check, errors })} publish=${publish} view=${view} show=${{ findings, difference }} />
       <div class="cols c-ed">
         <div class="stack">
           <section class="card"><header><h2><code class="strong">${fileName()}</code></h2><span class="label">${own ? (version ? w("editor.draft", { version }) : w("editor.draft.new")) : version ? w("editor.inForce", { version }) : ""}</span><span class="grow"></span><span class="label wide">${w("editor.rules", { n: ruleBlocks(text).length })}</span></header>
@@ -119,11 +120,11 @@ function Loaded({ file, again }) {
             <${CodeArea} text=${text} onText=${type} findings=${placed} api=${area} onPublish=${publish} label=${w("editor.text")} readOnly=${view}
               onNext=${(line, backwards) => nextFinding(placed, line, backwards, area.current.goTo)} />
           </section>
-          <${Findings} check=${check} isOwn=${isOwn} goTo=${(finding) => area.current.goTo(finding.line, finding.column ?? 1)} draft=${own !== null} />
+          <div tabindex="-1" role="region" aria-label=${w("findings")} ref=${findings}><${Findings} check=${check} isOwn=${isOwn} goTo=${(finding) => area.current.goTo(finding.line, finding.column ?? 1)} draft=${own !== null} /></div>
         </div>
         <div class="stack">
-          ${compared && html`<${Difference} title=${w("history.compared", { version: compared.version })} before=${compared.text} after=${text} head=${html`<button type="button" class="b bare" onClick=${() => setCompared(null)}>${w("close")}</button>`} />`}
-          ${!compared && html`<${Difference} title=${version ? w("editor.difference", { version }) : w("editor.difference.file")} before=${base} after=${text} />`}
+          <div tabindex="-1" role="region" aria-label=${w("step.difference")} ref=${difference}>${compared && html`<${Difference} title=${w("history.compared", { version: compared.version })} before=${compared.text} after=${text} head=${html`<button type="button" class="b bare" onClick=${() => setCompared(null)}>${w("close")}</button>`} />`}
+          ${!compared && html`<${Difference} title=${version ? w("editor.difference", { version }) : w("editor.difference.file")} before=${base} after=${text} />`}</div>
           <${Versions} etag=${file.etag} compare=${(number, old) => setCompared({ version: number, text: old })} changed=${rolledBack} />
         </div>
       </div>`}
@@ -147,11 +148,13 @@ function reason({ view, write, changed, moved, check, errors }) {
   return null;
 }
 
-function Steps({ errors, warnings, tried, changes, changed, blocked, publish, view }) {
+function Steps({ errors, warnings, tried, changes, changed, blocked, publish, view, show }) {
+  // The focus scrolls there, if it is not in view.
+  const to = (place, words) => html`<button type="button" class="link" onClick=${() => place.current.focus()}><b>${words}</b></button>`;
   return html`<div class="tools">
     <ol class="steps">
-      <li><span class="n">1</span><b>${w("step.check")}</b><span class="cnt">${errors > 0 && html`<span class="denied"><${Sign} kind="denied" /> ${errors}</span> `}${warnings > 0 && html`<span><${Sign} kind="away" /> ${warnings}</span>`}${changed && !errors && !warnings && html`<${Sign} kind="ok" />`}</span></li>
-      <li><span class="n">2</span><b>${w("step.difference")}</b>${changed && html`<${Changes} ...${changes} />`}</li>
+      <li><span class="n">1</span>${to(show.findings, w("step.check"))}<span class="cnt">${errors > 0 && html`<span class="denied"><${Sign} kind="denied" /> ${errors}</span> `}${warnings > 0 && html`<span><${Sign} kind="away" /> ${warnings}</span>`}${changed && !errors && !warnings && html`<${Sign} kind="ok" />`}</span></li>
+      <li><span class="n">2</span>${to(show.difference, w("step.difference"))}${changed && html`<${Changes} ...${changes} />`}</li>
       <li><span class="n">3</span><a href=${address("try")}>${w("step.try")}</a>${tried && html`<span class="cnt"><${Sign} kind="ok" /></span>`}</li>
       <li><span class="n">4</span>${w("step.publish")}</li>
     </ol>
