@@ -162,7 +162,7 @@ impl Durable {
             // All connections that are ready change their counters before the flush begins: one sync serves them all.
             yield_to_ready_tasks().await;
             journal.want(epoch);
-            // After `server.request_timeout` the answer goes out as it would with `everysec`.
+            // After most of `server.request_timeout` the answer goes out as it would with `everysec`.
             if waiting.wait(epoch).await { answer } else { unsynced(answer) }
         })
     }

@@ -1,16 +1,14 @@
-//! Answers that wait for the disk: one task of each thread hears of a sync and wakes those of its thread.
+//! Answers that wait for the disk: one task of each thread hears of a sync and tells those of its thread.
 //!
 //! To wake a task of another thread is a call of the system. With `always` each answer waits, so the journal wakes one
-//! task of each thread. That task wakes the answers of its thread, which needs no such call, and keeps the time for them.
+//! task of each thread. That task tells the answers of its thread, which needs no such call, and keeps the time for them.
 
-use std::future::poll_fn;
 use std::sync::Arc;
-use std::task::{Poll, Waker};
 use std::thread::{self, ThreadId};
 use std::time::Duration;
 
 use flowgate_journal::SyncStatus;
-use tokio::sync::watch;
+use tokio::sync::{oneshot, watch};
 use tokio::time::{Instant, sleep, timeout_at};
 
 use crate::lock::Lock;
@@ -25,11 +23,11 @@ pub(super) struct Waiting {
     pub(super) late: watch::Sender<u64>,
 }
 
-/// The answers that wait on a thread, in the order in which they began to.
+/// The answers that wait on a thread, in the order of their deadlines.
 #[derive(Debug, Default)]
 struct Queue {
     waiting: Vec<Waiter>,
-    /// The task that wakes them is gone, with its runtime or the journal.
+    /// The task that tells them is gone, with its runtime or the journal.
     is_over: bool,
 }
 
@@ -37,39 +35,31 @@ struct Queue {
 struct Waiter {
     epoch: u64,
     deadline: Instant,
-    waker: Waker,
+    is_synced: oneshot::Sender<bool>,
 }
 
 impl Waiting {
-    pub(super) fn new(synced: watch::Receiver<SyncStatus>, patience: Duration) -> Waiting {
+    /// Answers wait for nine tenths of a request's time: a client hears that the disk is slow before its request is over.
+    pub(super) fn new(synced: watch::Receiver<SyncStatus>, request_timeout: Duration) -> Waiting {
+        let patience = request_timeout * 9 / 10;
         Waiting { synced, patience, queues: Lock::default(), late: watch::Sender::default() }
     }
 
     /// Waits until an epoch is synced. False: the disk fails, or it takes longer than anybody waits.
     pub(super) async fn wait(&self, epoch: u64) -> bool {
-        let (queue, deadline) = (self.queue(), timer_now() + self.patience);
-        let mut known: Option<Waker> = None;
-        poll_fn(|cx| {
-            // Locked before the epoch is read: a later sync finds the waker.
+        let answer = {
+            let queue = self.queue();
+            // Locked before the epoch is read: a later sync finds the waiter.
             let mut queue = queue.lock();
-            let (synced, is_failing) = {
-                let status = self.synced.borrow();
-                (status.epoch, status.failure.is_some())
-            };
+            let (synced, is_failing) = progress(&self.synced.borrow());
             if synced >= epoch || is_failing || queue.is_over {
-                return Poll::Ready(synced >= epoch);
+                return synced >= epoch;
             }
-            if timer_now() >= deadline {
-                self.late.send_modify(|late| *late = epoch.max(*late));
-                return Poll::Ready(false);
-            }
-            if !known.as_ref().is_some_and(|known| known.will_wake(cx.waker())) {
-                known = Some(cx.waker().clone());
-                queue.waiting.push(Waiter { epoch, deadline, waker: cx.waker().clone() });
-            }
-            Poll::Pending
-        })
-        .await
+            let (is_synced, answer) = oneshot::channel();
+            queue.waiting.push(Waiter { epoch, deadline: sleep(self.patience).deadline(), is_synced });
+            answer
+        };
+        answer.await.unwrap_or(false)
     }
 
     /// The queue of this thread.
@@ -81,64 +71,83 @@ impl Waiting {
         let queue = Arc::<Lock<Queue>>::default();
         queues.retain(|(of, _)| *of != thread);
         queues.push((thread, Arc::clone(&queue)));
-        let forwarding = Forwarding(Arc::clone(&queue));
+        let forwarding = Forwarding { queue: Arc::clone(&queue), late: self.late.clone() };
         tokio::spawn(forwarding.run(self.synced.clone(), self.patience));
         queue
     }
 }
 
-/// The task that wakes the answers of a queue.
-struct Forwarding(Arc<Lock<Queue>>);
+/// The last epoch that is synced, and whether the disk fails.
+fn progress(status: &SyncStatus) -> (u64, bool) {
+    (status.epoch, status.failure.is_some())
+}
+
+/// The task that tells the answers of a queue.
+struct Forwarding {
+    queue: Arc<Lock<Queue>>,
+    late: watch::Sender<u64>,
+}
 
 impl Forwarding {
     async fn run(self, mut synced: watch::Receiver<SyncStatus>, patience: Duration) {
         loop {
             // An answer that begins to wait later has a later deadline than this, too.
-            let oldest = self.0.lock().waiting.first().map(|waiter| waiter.deadline);
-            let until = oldest.unwrap_or_else(|| timer_now() + patience);
-            if let Ok(Err(_)) = timeout_at(until, synced.changed()).await {
-                return;
+            let oldest = self.queue.lock().waiting.first().map(|waiter| waiter.deadline);
+            let until = oldest.unwrap_or_else(|| sleep(patience).deadline());
+            match timeout_at(until, synced.changed()).await {
+                Ok(Ok(())) => {
+                    let (epoch, is_failing) = progress(&synced.borrow_and_update());
+                    self.tell(|waiter| (is_failing || waiter.epoch <= epoch).then_some(waiter.epoch <= epoch));
+                }
+                Ok(Err(_)) => return,
+                Err(_) => self.give_up(until),
             }
-            let (epoch, is_failing) = {
-                let status = synced.borrow_and_update();
-                (status.epoch, status.failure.is_some())
-            };
-            let now = timer_now();
-            self.wake(|waiter| is_failing || waiter.epoch <= epoch || waiter.deadline <= now);
         }
     }
 
-    fn wake(&self, is_over: impl Fn(&Waiter) -> bool) {
-        let mut queue = self.0.lock();
-        queue.waiting.extract_if(.., |waiter| is_over(waiter)).for_each(|waiter| waiter.waker.wake());
+    /// Tells those who have waited until this time that they wait no longer.
+    fn give_up(&self, until: Instant) {
+        let late =
+            self.queue.lock().waiting.iter().filter(|waiter| waiter.deadline <= until).map(|waiter| waiter.epoch).max();
+        if let Some(epoch) = late {
+            self.late.send_modify(|late| *late = epoch.max(*late));
+            self.tell(|waiter| (waiter.deadline <= until).then_some(false));
+        }
+    }
+
+    /// Tells those whose wait is over whether their epoch is synced.
+    fn tell(&self, outcome: impl Fn(&Waiter) -> Option<bool>) {
+        let mut queue = self.queue.lock();
+        for waiter in queue.waiting.extract_if(.., |waiter| outcome(waiter).is_some()) {
+            let is_synced = outcome(&waiter) == Some(true);
+            // A client that has gone waits for nothing.
+            let _ = waiter.is_synced.send(is_synced);
+        }
     }
 }
 
 impl Drop for Forwarding {
     fn drop(&mut self) {
-        self.0.lock().is_over = true;
-        self.wake(|_| true);
+        let mut queue = self.queue.lock();
+        queue.is_over = true;
+        queue.waiting.clear();
     }
-}
-
-/// The time of the runtime's timer, which keeps the deadlines: that of a sleep of no length. Decisions never read it.
-fn timer_now() -> Instant {
-    sleep(Duration::ZERO).deadline()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const PATIENCE: Duration = Duration::from_secs(5);
+    const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
+    const PATIENCE: Duration = Duration::from_millis(4500);
 
     fn waiting() -> (watch::Sender<SyncStatus>, Arc<Waiting>) {
         let (sender, synced) = watch::channel(SyncStatus::default());
-        (sender, Arc::new(Waiting::new(synced, PATIENCE)))
+        (sender, Arc::new(Waiting::new(synced, REQUEST_TIMEOUT)))
     }
 
     fn wait(waiting: &Arc<Waiting>, epoch: u64) -> tokio::task::JoinHandle<(bool, Duration)> {
-        let (waiting, began) = (Arc::clone(waiting), timer_now());
+        let (waiting, began) = (Arc::clone(waiting), sleep(Duration::ZERO).deadline());
         tokio::spawn(async move { (waiting.wait(epoch).await, began.elapsed()) })
     }
 
@@ -172,7 +181,7 @@ mod tests {
         assert_eq!(*waiting.late.borrow(), 1);
         tokio::time::sleep(Duration::from_secs(2)).await;
         tell(&sender, 1, None);
-        assert_eq!(second.await.unwrap(), (true, Duration::from_secs(4)));
+        assert_eq!(second.await.unwrap(), (true, Duration::from_millis(3500)));
     }
 
     #[tokio::test(start_paused = true)]
@@ -189,6 +198,19 @@ mod tests {
         assert_eq!(left.await.unwrap(), (false, Duration::ZERO));
         assert_eq!(wait(&waiting, 1).await.unwrap(), (false, Duration::ZERO));
         assert_eq!(*waiting.late.borrow(), 0);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_answer_that_is_told_of_a_failure_waits_for_no_recovery() {
+        let (sender, waiting) = waiting();
+        let told = wait(&waiting, 1);
+        tokio::task::yield_now().await;
+        // Tasks run in the order in which they are woken: the one that tells answers, the recovery, the answer.
+        tell(&sender, 0, Some("full"));
+        let recovery = sender.clone();
+        tokio::spawn(async move { tell(&recovery, 0, None) });
+        let told = tokio::time::timeout(2 * REQUEST_TIMEOUT, told).await.expect("an answer is never lost");
+        assert_eq!(told.unwrap(), (false, Duration::ZERO));
     }
 
     #[test]
