@@ -72,6 +72,15 @@ class Editor(Journey):
             page.evaluate("scrollTo(0, 0)")
             expect(page.get_by_role("heading", name=heading)).not_to_be_in_viewport()
 
+    def test_the_findings_of_the_file_in_force_are_there_before_one_types(self):
+        # The second limit has no effect beside the first.
+        server = self.server(FORUM.replace('"5/60s"', '"5/60s", "50/60s"'))
+        found = server.call("/v1/rules/validate", raw=server.file.read_text())["findings"]
+        self.assertNotEqual(found, [])
+        page = self.open(server, "#/edit")
+        expect(page.locator(".finding")).to_have_count(len(found))
+        expect(page.get_by_text("Type, and each mistake is shown here")).to_have_count(0)
+
     def test_hints_for_slips_in_short_words(self):
         server = self.server(FORUM)
         page, text = self.edit(server)
@@ -133,6 +142,11 @@ class Editor(Journey):
         page.get_by_role("button", name="as a table").first.click()
         expect(page.get_by_role("region", name="as a table").get_by_text(mark)).to_be_visible()
         self.go(page, "#/edit")
+        # What a version changed is compared with the one before it, also for the version in force.
+        history.get_by_role("button", name="changes v2").click()
+        expect(page.get_by_role("heading", name="What v2 changed in v1")).to_be_visible()
+        expect(difference.locator(".tx.ins")).to_contain_text("10/60s")
+        expect(history.get_by_role("button", name="changes v1")).to_have_count(0)
         # Back, after a look at the difference.
         history.get_by_role("button", name="difference v1").click()
         expect(page.get_by_role("heading", name="Difference to v1")).to_be_visible()

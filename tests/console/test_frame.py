@@ -84,6 +84,7 @@ class Frame(Journey):
         expect(text).to_have_value(FORUM + "# mine\n")
         self.is_forgotten(page, server)
         page.get_by_role("button", name="Log out").click()
+        page.get_by_role("dialog").get_by_role("button", name="Discard it and log out").click()
         expect(page.get_by_role("heading", name="Log in")).to_be_visible()
         self.assertEqual(page.evaluate("sessionStorage.length"), 0)
         # Only the login itself has carried the token.
@@ -142,6 +143,30 @@ class Frame(Journey):
                 pass
             with page.expect_response(lambda answer: "/v1/sample" in answer.url):
                 page.clock.fast_forward(5500)
+
+    def test_15_a_log_out_asks_before_a_draft_goes_and_closes_the_menu(self):
+        server = self.server(FORUM)
+        page = self.open(server, "#/edit", viewport={"width": 360, "height": 640})
+        text = page.get_by_role("textbox", name="text of the file")
+        text.fill(FORUM + "# mine\n")
+        page.get_by_role("button", name="menu").click()
+        page.get_by_role("button", name="Log out").click()
+        dialog = page.get_by_role("dialog", name="Log out with a draft?")
+        dialog.get_by_role("button", name="Cancel").click()
+        expect(text).to_have_value(FORUM + "# mine\n")
+        page.get_by_role("button", name="menu").click()
+        page.get_by_role("button", name="Log out").click()
+        dialog.get_by_role("button", name="Discard it and log out").click()
+        # The card has the same room on both sides, and the language can be chosen before the login.
+        box = page.locator(".login > .card").bounding_box()
+        self.assertAlmostEqual(box["x"], 360 - box["x"] - box["width"], delta=1)
+        page.get_by_role("button", name="中文").click()
+        expect(page.get_by_role("heading", name="登录")).to_be_visible()
+        page.get_by_role("button", name="English").click()
+        page.get_by_label("admin_token or view_token").fill(TOKEN)
+        page.get_by_role("button", name="Log in").click()
+        expect(text).to_have_value(FORUM)
+        expect(page.get_by_role("navigation")).to_be_hidden()
 
     def test_15_the_link_of_the_terminal_is_forgotten_too(self):
         server = self.server(FORUM)

@@ -127,6 +127,25 @@ class Try(Journey):
         expect(page.get_by_text("The sample has 100 subjects of this rule.")).to_be_visible()
         expect(page.get_by_text(re.compile("99.9 % of users"))).to_be_visible()
 
+    def test_a_loosened_limit_tells_who_newly_passes_on_a_phone_too(self):
+        server = self.server(FORUM)
+        server.call("/v1/sample", {"for": "1m"})
+        server.take(9, act="reply", user="1")
+        page = self.open(server, "#/edit", viewport={"width": 360, "height": 640})
+        page.get_by_role("textbox", name="text of the file").fill(FORUM.replace("5/60s", "7/60s"))
+        self.go(page, "#/try")
+        page.get_by_role("button", name="Stop").click()
+        expect(page.locator(".lead")).to_have_text("The draft would have let 2 more pass")
+        rules = page.locator(".card").filter(has=page.get_by_role("heading", name="By rule"))
+        cell = rules.get_by_role("row").filter(has_text="reply").locator("[data-l='newly passed']")
+        expect(cell).to_be_visible()
+        expect(cell).to_have_text("2")
+        whom = page.locator(".card").filter(has=page.get_by_role("heading", name="Newly passed", exact=True))
+        expect(whom.get_by_role("row").filter(has_text="user=1")).to_contain_text("−2")
+        page.get_by_role("button", name="10 min").click()
+        page.reload()
+        expect(page.get_by_role("button", name="10 min")).to_have_attribute("aria-pressed", "true")
+
     def test_a_shadow_rule_is_compared_with_what_it_would_have_denied(self):
         server = self.server(FORUM.replace('name   = "reply"', 'name   = "reply"\nshadow = true'))
         server.call("/v1/sample", {"for": "1m"})
@@ -137,6 +156,9 @@ class Try(Journey):
         row = page.locator(".card").filter(has=page.get_by_role("heading", name="By rule")).get_by_role("row").filter(has_text="reply")
         expect(row.get_by_role("cell").nth(1)).to_have_text("4")
         expect(row.get_by_role("cell").nth(2)).to_have_text("4")
+        # Without a draft nothing is said of one.
+        expect(page.locator(".lead")).to_have_text("The rules in force deny 0 of 9 on this sample")
+        expect(page.get_by_text("would have decided the same")).to_have_count(0)
         # The head of a card is one line, in both languages.
         for locale in ("en-US", "zh-CN"):
             page = self.open(server, "#/try", locale=locale)

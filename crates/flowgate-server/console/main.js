@@ -12,7 +12,7 @@ import { dismiss, spoken, toast } from "./state/toast.js";
 import { watchWideBans } from "./state/wide_bans.js";
 import { Overview } from "./pages/overview.js";
 import { BanDialog } from "./ui/ban_dialog.js";
-import { menu, Page, Rail, Toast } from "./ui/frame.js";
+import { Leaving, menu, Page, Rail, Toast } from "./ui/frame.js";
 import { html } from "./ui/html.js";
 import { Keys, listenToKeys } from "./ui/keys.js";
 import { Login, logIn } from "./ui/login.js";
@@ -84,6 +84,7 @@ function App() {
     <${Toast} shown=${shown} dismiss=${dismiss} />
     <${Keys} />
     <${Banning} />
+    <${Leaving} />
     ${!loggedIn && html`<${Login} over />`}
     <${Spoken} />`;
 }

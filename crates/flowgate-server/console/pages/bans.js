@@ -105,7 +105,7 @@ function Table({ data, lift, pages, setPages }) {
       <tbody>${data.bans.map((ban) => html`<tr key=${ban.id}>
         <td class="whom">${ban.field ? html`<${FieldValue} field=${ban.field} value=${ban.value} most=${64} />` : html`<${Subject} of=${ban.subject} most=${64} />`}</td>
         <td class="l2">${ban.origin === "hand" ? html`<span class="strong">${w("origin.hand")}</span>` : html`<a href=${address("rules", ban.rule ?? "")}><${Text} of=${ban.rule ?? ""} most=${40} /></a>`}</td>
-        <td class="num">${f().clockLength(ban.until - now)}</td>
+        <td class="num">${f().span(Math.max(0, Math.ceil(ban.until - now)))}</td>
         <td class="opt">${ban.since && html`<${Share} of=${(ban.until - now) / (ban.until - ban.since)} tone="quiet" />`}</td>
         <td class="r opt"><${Time} at=${ban.until} /></td>
         <td class="r dim opt"><${Time} at=${ban.since} /></td>

@@ -54,7 +54,7 @@ function Loaded({ file, again }) {
   const [compared, setCompared] = useState(null);
   const area = useRef(null);
   const [findings, difference] = [useRef(null), useRef(null)];
-  const check = useCheck(text, own !== null && !view);
+  const check = useCheck(text, !view);
   const changes = useMemo(() => counts(rows(base, text)), [base, text]);
   const errors = check.findings.filter((each) => each.severity === "error");
   const placed = check.findings.filter((each) => !each.source || isOwn(each.source));
@@ -120,12 +120,12 @@ function Loaded({ file, again }) {
             <${CodeArea} text=${text} onText=${type} findings=${placed} api=${area} onPublish=${publish} label=${w("editor.text")} readOnly=${view}
               onNext=${(line, backwards) => nextFinding(placed, line, backwards, area.current.goTo)} />
           </section>
-          <div tabindex="-1" role="region" aria-label=${w("findings")} ref=${findings}><${Findings} check=${check} isOwn=${isOwn} goTo=${(finding) => area.current.goTo(finding.line, finding.column ?? 1)} draft=${own !== null} /></div>
+          <div tabindex="-1" role="region" aria-label=${w("findings")} ref=${findings}><${Findings} check=${check} isOwn=${isOwn} goTo=${(finding) => area.current.goTo(finding.line, finding.column ?? 1)} draft=${own !== null} view=${view} /></div>
         </div>
         <div class="stack">
-          <div tabindex="-1" role="region" aria-label=${w("step.difference")} ref=${difference}>${compared && html`<${Difference} title=${w("history.compared", { version: compared.version })} before=${compared.text} after=${text} head=${html`<button type="button" class="b bare" onClick=${() => setCompared(null)}>${w("close")}</button>`} />`}
+          <div tabindex="-1" role="region" aria-label=${w("step.difference")} ref=${difference}>${compared && html`<${Difference} title=${compared.title} before=${compared.before} after=${compared.after ?? text} head=${html`<button type="button" class="b bare" onClick=${() => setCompared(null)}>${w("close")}</button>`} />`}
           ${!compared && html`<${Difference} title=${version ? w("editor.difference", { version }) : w("editor.difference.file")} before=${base} after=${text} />`}</div>
-          <${Versions} etag=${file.etag} compare=${(number, old) => setCompared({ version: number, text: old })} changed=${rolledBack} />
+          <${Versions} etag=${file.etag} compare=${(title, before, after) => setCompared({ title, before, after })} changed=${rolledBack} />
         </div>
       </div>`}
     ${dialog === "publish" && html`<${PublishDialog} text=${text} base=${base} etag=${own?.etag ?? file.etag} restart=${check.restart} close=${() => setDialog(null)} done=${(answer) => published(answer, version)} conflicted=${conflicted} />`}

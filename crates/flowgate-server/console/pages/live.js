@@ -6,15 +6,15 @@ import { call } from "../state/api.js";
 import { useCell } from "../state/cell.js";
 import { away, heard, noteAnswer, noteFailure, serverNow } from "../state/link.js";
 import { usePolicy } from "../state/policy.js";
-import { address } from "../state/route.js";
-import { session } from "../state/session.js";
+import { address, replaceQuery, route } from "../state/route.js";
+import { logOuts, session } from "../state/session.js";
 import { stats } from "../state/stats.js";
 import { useEffect, useMemo, useRef, useState } from "../vendor/hooks.js";
 import { Lead, Subject, Text } from "../ui/basics.js";
 import { Page } from "../ui/frame.js";
 import { html, memo } from "../ui/html.js";
 import { actionWords } from "../ui/rule_words.js";
-import { fieldsOf, inspect } from "../ui/subject_actions.js";
+import { fieldsOf, inspect, subjectText } from "../ui/subject_actions.js";
 import { isLoud, summary } from "../ui/summary.js";
 import { f, gap, w } from "../ui/words.js";
 
@@ -24,27 +24,37 @@ const ASKED_AT_ONCE = 200;
 /** Fields that tell whom a ban by hand met, beside those that rules count by. */
 const LIKELY = ["ip", "user", "key"];
 
+/** The rows of a pause, `{ rule, state }`: who follows a row and goes back finds them, until the log-out. */
+let held = null;
+logOuts.watch(() => {
+  held = null;
+});
+
+const isPaused = () => route.get().query.get("paused") === "1";
+const setPaused = (next) => replaceQuery({ paused: next ? "1" : null });
+
 export function Live() {
   const policy = usePolicy();
   const rates = useCell(summary);
-  const [rule, setRule] = useState("");
-  const [paused, setPaused] = useState(false);
-  const [filter, setFilter] = useState("");
+  useCell(route);
+  const rule = route.get().query.get("rule") ?? "";
+  const paused = isPaused();
+  // Words may be values of fields, which are not put in the address: the browser keeps them beside it.
+  const [filter, setFilter] = useState(history.state?.words ?? "");
+  const search = (words) => {
+    history.replaceState({ words }, "");
+    setFilter(words);
+  };
   const current = useDenials(rule);
   // A pause keeps the rows that are shown; the newer ones are counted.
-  const kept = useRef(null);
-  kept.current = paused ? kept.current ?? current : null;
-  const { rows, lost, started } = kept.current ?? current;
-  const waiting = newer(current.rows, rows);
-  const pick = (name) => {
-    kept.current = null;
-    setPaused(false);
-    setRule(name);
-  };
+  if (!paused || held?.rule !== rule) held = null;
+  if (paused && current.started) held ??= { rule, state: current };
+  const { rows, lost, started } = held?.state ?? current;
+  const pick = (name) => replaceQuery({ rule: name || null, paused: null });
   useEffect(() => {
     const key = (event) => {
       if (event.key !== "p" || event.ctrlKey || event.metaKey || event.altKey || event.target.closest?.("input, select, textarea, [role=dialog]")) return;
-      setPaused((before) => !before);
+      setPaused(!isPaused());
     };
     addEventListener("keydown", key);
     return () => removeEventListener("keydown", key);
@@ -52,14 +62,16 @@ export function Live() {
   const names = useMemo(() => new Set((policy?.rules ?? []).map((each) => each.name)), [policy]);
   const counted = useMemo(() => new Set([...LIKELY, ...(policy?.rules ?? []).flatMap((each) => each.by ?? [])]), [policy]);
   const wanted = filter.trim().toLowerCase().split(/\s+/).filter(Boolean);
-  const found = wanted.length ? rows.filter((row) => row.seq !== undefined && wanted.every((word) => textOf(row).includes(word))) : rows;
+  const matching = (list) => (wanted.length ? list.filter((row) => row.seq !== undefined && wanted.every((word) => textOf(row).includes(word))) : list);
+  const found = matching(rows);
+  const waiting = paused ? newer(matching(current.rows), rows) : 0;
   const shown = found.filter((row) => row.seq !== undefined).length;
   const right = rates && html`<span class="nowrap"><b class=${isLoud(rates, stats.get()) ? "denied" : ""}>${w("rate", { rate: f().rate(rates.denied) })}</b> <span class="muted">${w("live.denied")}<span class="hide">${w("live.denied.minute")}</span></span></span>`;
   return html`<${Page} title=${w("page.live")} right=${right}>
     <div class="tools">
       <span class="pick"><select aria-label=${w("rule")} value=${rule} onChange=${(event) => pick(event.target.value)}><option value="">${w("live.any")}</option><option value=${BY_HAND}>${w("bans.byHand")}</option>${(policy?.rules ?? []).map((each) => html`<option value=${each.name}>${each.name}</option>`)}</select>
         <svg viewBox="0 0 8 6" aria-hidden="true"><path d="M1 1l3 3.5L7 1" /></svg></span>
-      <span class="search"><kbd>/</kbd><input class="in" data-search type="search" placeholder=${w("live.filter")} aria-label=${w("live.filter")} value=${filter} onInput=${(event) => setFilter(event.target.value)} /></span>
+      <span class="search"><kbd>/</kbd><input class="in" data-search type="search" placeholder=${w("live.filter")} aria-label=${w("live.filter")} value=${filter} onInput=${(event) => search(event.target.value)} /></span>
       <button type="button" class="b" aria-pressed=${String(paused)} onClick=${() => setPaused(!paused)}>${!paused ? w("live.pause") : waiting ? w("live.go.new", { n: waiting < MAX_ROWS ? f().num(waiting) : `${f().num(MAX_ROWS)}+` }) : w("live.go")} <kbd>p</kbd></button>
       <span class="grow"></span>
       <span class="label">${w("live.foot", { n: shown, rows: f().num(shown), lost: f().num(lost) })}${gap()}<span class="wide-i">${w("live.enter")}</span></span>
@@ -156,7 +168,7 @@ const Row = memo(({ row, known, counted }) => {
   // Koala's rules tell no wait, and an action of the rule's own may end it at any time.
   const isUnknown = isOwnAction(row.action) || isOfKoala(row.rule);
   const wait = row.retry_after !== null && row.retry_after !== undefined ? f().countdown(row.retry_after) : isUnknown ? "–" : w("never");
-  return html`<tr tabindex="0" aria-label=${w("inspect")} onKeyDown=${(event) => event.key === "Enter" && event.target === event.currentTarget && open()} onClick=${click}>
+  return html`<tr tabindex="0" aria-label=${w("inspect.of", { whom: subjectText(fieldsOf(whom).length ? whom : Object.fromEntries(fields)) })} onKeyDown=${(event) => event.key === "Enter" && event.target === event.currentTarget && open()} onClick=${click}>
     <td class="dim"><code>${f().clock(row.at, true)}.${Math.floor(row.at * 10) % 10}</code></td>
     <td class="of">${row.rule ? html`<a href=${isOfKoala(row.rule) && !known ? address("koala") : address("rules", row.rule)}><${Text} of=${row.rule} most=${40} /></a>` : isByHand(row) ? html`<a href=${address("bans")}>${w("bans.byHand")}</a>` : "–"}</td>
     <td class="l2">${byWords(row)}</td>

@@ -17,7 +17,7 @@ import { html } from "../ui/html.js";
 import { marksOf } from "../ui/marks.js";
 import { EndPause } from "../ui/pause.js";
 import { Share, Spark, SparkLine } from "../ui/small_drawings.js";
-import { SubjectActions } from "../ui/subject_actions.js";
+import { SubjectActions, subjectText } from "../ui/subject_actions.js";
 import { isStillLoud, recentTurn, summary } from "../ui/summary.js";
 import { f, gap, w, wx } from "../ui/words.js";
 import { Start, Waiting } from "./start.js";
@@ -223,7 +223,7 @@ function DeniedMost({ now, rates }) {
     ${rows.length > 0 && html`<table class="t fold most">
       <thead><tr><th class="keep">${w("whom")}</th><th>${w("rule")}</th><th class="r">${w("sinceHead")}</th><th class="r keep">${w("times")}</th><th></th><th class="r">${w("last")}</th><th></th></tr></thead>
       <tbody>${rows.map((row) => html`<tr key=${`${row.rule} ${row.subject}`}>
-        <td class="whom"><${Subject} of=${row.fields ?? row.subject} most=${48} /></td>
+        <td class="whom" title=${subjectText(row.fields ?? row.subject)}><${Subject} of=${row.fields ?? row.subject} most=${48} /></td>
         <td class="l2">${row.rule ? ruleLink(row.rule) : "–"}<${ActionTag} action=${actions.get(row.rule)} />${row.first && html`<span class="narrow-i"> · ${w("since", { at: f().clock(row.first) })}</span>`}</td>
         <td class="r opt"><${Time} at=${row.first} /></td>
         <td class="num">${row.error ? "≤ " : ""}${f().num(row.count)}</td><td class="opt"><${Share} of=${row.count / most} /></td>

@@ -76,7 +76,10 @@ function Node({ now }) {
   return html`<${Card} title=${w("store.node.title")} foot=${wx("store.grafana", { file: html`<code>packaging/grafana</code>` })}><table class="t"><tbody>${rows.map(([name, value]) => html`<tr><td class="dim">${name}</td><td class="r">${value}</td></tr>`)}</tbody></table></${Card}>`;
 }
 
+/** A secret without a value has nothing to hide. */
+const isUnsetSecret = (name, value) => /(token|password)$/.test(name) && /^(""|)$/.test(value);
+
 function Settings({ settings }) {
   const rows = Object.entries(settings);
-  return html`<${Card} title=${w("store.settings")} foot=${w("store.secrets")}><table class="t settings"><tbody>${rows.map(([name, value]) => html`<tr key=${name}><td><code>${clean(name)}</code></td><td><code><${Text} of=${typeof value === "string" ? value : JSON.stringify(value)} /></code></td></tr>`)}</tbody></table></${Card}>`;
+  return html`<${Card} title=${w("store.settings")} foot=${w("store.secrets")}><table class="t settings"><tbody>${rows.map(([name, value]) => html`<tr key=${name}><td><code>${clean(name)}</code></td><td>${isUnsetSecret(name, value) ? html`<span class="muted">${w("store.unset")}</span>` : html`<code><${Text} of=${typeof value === "string" ? value : JSON.stringify(value)} /></code>`}</td></tr>`)}</tbody></table></${Card}>`;
 }

@@ -9,7 +9,7 @@ import { useCell } from "../state/cell.js";
 import { draft, noteTried } from "../state/draft.js";
 import { noteFailure } from "../state/link.js";
 import { usePoll } from "../state/poll.js";
-import { address } from "../state/route.js";
+import { address, replaceQuery, route } from "../state/route.js";
 import { useEffect, useMemo, useState } from "../vendor/hooks.js";
 import { Card, Command, Lead, Mistake, Segments, Sign, Subject, Text, useNow, useRights } from "../ui/basics.js";
 import { Page } from "../ui/frame.js";
@@ -23,7 +23,7 @@ import { f, gap, w, wx } from "../ui/words.js";
 /** The lengths of a sample to choose from, in seconds. */
 const LENGTHS = new Map([["1m", 60], ["5m", 300], ["10m", 600]]);
 const PATIENCE_MS = 15_000;
-/** The length that was picked last. It stays while other pages are open. */
+/** The length that was picked last. It stays while other pages are open; the address keeps it over a reload. */
 let picked = null;
 
 export function Try() {
@@ -38,7 +38,6 @@ export function Try() {
     ${off && html`<p>${w("try.off")}</p><${Command} text="flowgate replay access.log --config flowgate.toml --compare draft.toml --report report.html" />`}
     ${!off && sample && !sample.requests && sample.state !== "recording" && html`<${Lead} more=${`${view ? `${w("publish.view")}${gap()}${w("try.view")}${gap()}` : ""}${w("try.empty.more")}`}>${w("try.empty")}</${Lead}>`}
     ${!off && sample && html`<${SampleBar} sample=${sample} again=${again} text=${text} />`}
-    ${!off && !own && sample?.requests > 0 && html`<p class="muted">${w("try.noDraft")}${gap()}<a href=${address("edit")}>${w("page.edit")}</a></p>`}
     <${Mistake} error=${result.error} />
     ${result.busy && !result.data && html`<p class="muted" role="status">${w("try.busy")}</p>`}
     ${result.data && html`<${Result} data=${result.data} draft=${own !== null} text=${text} seconds=${Math.round((sample?.until ?? 0) - (sample?.since ?? 0))} />`}
@@ -69,10 +68,11 @@ function useTry(sample, text) {
 }
 
 function SampleBar({ sample, again, text }) {
-  const [chosen, setChosen] = useState(picked);
+  const asked = useCell(route).query.get("for");
+  const chosen = LENGTHS.has(asked) ? asked : picked;
   const setLength = (next) => {
     picked = next;
-    setChosen(next);
+    replaceQuery({ for: next });
   };
   const advice = useMemo(() => (typeof text === "string" ? sampleFor(periods(text, ruleBlocks(text)), [...LENGTHS.values()]) : null), [text]);
   const advised = [...LENGTHS].find(([, seconds]) => seconds === advice?.length)?.[0] ?? "5m";
@@ -132,9 +132,10 @@ function Compared({ data, draft: hasDraft, text, seconds }) {
   const unkept = useMemo(() => (typeof text === "string" ? unkeptOf(text) : new Map()), [text]);
   const count = (subjects) => `${f().num(subjects.count)}${subjects.at_least ? "+" : ""}`;
   const more = wx("try.more", { now: f().percent(data.denied, data.requests), then: html`<b>${f().percent(compare.outcome.denied, compare.outcome.requests)}</b>`, passed: f().num(compare.newly_passed.requests) });
+  const noDraft = html`${w("try.noDraft")}${gap()}<a href=${address("edit")}>${w("page.edit")}</a>`;
   return html`
-    <${Lead} sign=${newly.requests ? "denied" : "allowed"} more=${more} actions=${hasDraft && html`<a class="b" href=${address("edit")}>${w("try.back")}</a>`}>
-      ${newly.requests ? wx("try.denied", { n: html`<span class="denied">${f().num(newly.requests)}</span>`, subjects: count(newly.subjects), count: newly.subjects.count }) : compare.newly_passed.requests ? w("try.passed", { n: f().num(compare.newly_passed.requests) }) : w("try.same")}
+    <${Lead} sign=${newly.requests ? "denied" : "allowed"} more=${hasDraft ? more : noDraft} actions=${hasDraft && html`<a class="b" href=${address("edit")}>${w("try.back")}</a>`}>
+      ${!hasDraft ? w("try.inForceDenied", { n: f().num(data.denied), all: f().num(data.requests) }) : newly.requests ? wx("try.denied", { n: html`<span class="denied">${f().num(newly.requests)}</span>`, subjects: count(newly.subjects), count: newly.subjects.count }) : compare.newly_passed.requests ? w("try.passed", { n: f().num(compare.newly_passed.requests) }) : w("try.same")}
     </${Lead}>
     <div class="cols c-50 even">
       <${ChartCard} title=${w("rule.chart")} legend=${[["denied", w("try.draft")], ["line", w("try.inForce")]]} heads=${[w("time"), w("try.inForce"), w("try.draft")]} rows=${() => timelineRows(data.timeline, compare.outcome.timeline)}>
@@ -142,7 +143,7 @@ function Compared({ data, draft: hasDraft, text, seconds }) {
       ${curve && html`<${ChartCard} title=${w("try.curve", { rule: curve.rule })} legend=${[["curve", w("try.requests")], ["curve2", w("try.subjects")]]} heads=${[w("rule.raise.count"), w("try.requests"), w("try.subjects")]} rows=${() => curveRows(curve)} foot=${html`<${Advice} curve=${curve} />`}>
         <${CurveChart} curve=${curve} draft=${typeof text === "string" ? firstCount(text, curve.rule) : null} /></${ChartCard}>`}
     </div>
-    <div class="cols c-62 even"><div class="stack fill"><${ByRule} data=${data} unkept=${unkept} /><${CannotJudge} data=${data} unkept=${unkept} seconds=${seconds} /></div><${Newly} newly=${newly} curves=${data.what_if?.curves ?? []} /></div>`;
+    <div class="cols c-62 even"><div class="stack fill"><${ByRule} data=${data} unkept=${unkept} /><${CannotJudge} data=${data} unkept=${unkept} seconds=${seconds} /></div><div class="stack fill"><${Newly} title=${w("try.newly")} change=${newly} sign="+" curves=${data.what_if?.curves ?? []} />${compare.newly_passed.most.length > 0 && html`<${Newly} title=${w("try.newlyPassed")} change=${compare.newly_passed} sign="−" curves=${data.what_if?.curves ?? []} />`}</div></div>`;
 }
 
 function Advice({ curve }) {
@@ -162,10 +163,10 @@ function ByRule({ data, unkept }) {
   const spares = new Map((data.what_if?.curves ?? []).filter((each) => each.spares !== null).map((each) => [each.rule, each.points[each.spares].count]).reverse());
   const zero = (value) => html`<span class=${value ? "" : "zero"}>${f().num(value)}</span>`;
   const denied = (rule) => (rule.shadow ? rule.would_deny : rule.denied);
-  return html`<${Card} title=${w("try.byRule")} foot=${w("try.byRule.foot")}><table class="t fold"><thead><tr><th class="keep">${w("rule")}</th><th class="r">${w("try.head.now")}</th><th class="r">${w("try.head.draft")}</th><th class="r keep">${w("try.head.newly")}</th><th class="r">${w("try.head.passed")}</th><th class="r">${w("try.head.spares")}</th></tr></thead>
+  return html`<${Card} title=${w("try.byRule")} foot=${html`${w("try.byRule.foot")}${spares.size > 0 && html`${gap()}${w("try.spares.foot")}`}`}><table class="t fold"><thead><tr><th class="keep">${w("rule")}</th><th class="r">${w("try.head.now")}</th><th class="r">${w("try.head.draft")}</th><th class="r keep">${w("try.head.newly")}</th><th class="r">${w("try.head.passed")}</th><th class="r">${w("try.head.spares")}</th></tr></thead>
     <tbody>${compare.outcome.rules.map((rule) => html`<tr key=${rule.name}><td><a href=${address("rules", rule.name)}><${Text} of=${rule.name} most=${40} /></a>${rule.shadow && html` <span class="tag shadow"><${Sign} kind="shadow" />${w("shadow")}</span>`}</td>
-      ${unkept.has(rule.name) ? html`<td class="r opt">–</td><td class="r opt">–</td><td class="num">–</td><td class="r opt">–</td><td class="r opt">–</td>` : html`<td class="r opt">${before.has(rule.name) ? zero(denied(before.get(rule.name))) : w("try.new")}</td><td class="r opt">${zero(denied(rule))}</td>
-      <td class="num">${newly.get(rule.name) ? html`<span class="denied">+${f().num(newly.get(rule.name))}</span>` : zero(0)}</td><td class="r opt">${zero(passed.get(rule.name) ?? 0)}</td><td class="r opt">${spares.get(rule.name) ?? "–"}</td>`}</tr>`)}</tbody></table></${Card}>`;
+      ${unkept.has(rule.name) ? html`<td class="r opt">–</td><td class="r opt">–</td><td class="num">–</td><td class="r l2" data-l=${w("try.head.passed")}>–</td><td class="r opt">–</td>` : html`<td class="r opt">${before.has(rule.name) ? zero(denied(before.get(rule.name))) : w("try.new")}</td><td class="r opt">${zero(denied(rule))}</td>
+      <td class="num">${newly.get(rule.name) ? html`<span class="denied">+${f().num(newly.get(rule.name))}</span>` : zero(0)}</td><td class="r l2" data-l=${w("try.head.passed")}>${zero(passed.get(rule.name) ?? 0)}</td><td class="r opt">${spares.get(rule.name) ?? "–"}</td>`}</tr>`)}</tbody></table></${Card}>`;
 }
 
 /** Most limits of a short sample are so: they stand in one line. */
@@ -193,10 +194,12 @@ function subjectOf(hit, curves) {
   return by.length === 1 ? Object.fromEntries([[by[0], hit.subject]]) : hit.subject;
 }
 
-function Newly({ newly, curves }) {
+/** Whom a change meets: those that are newly denied, or that newly pass. */
+function Newly({ title, change: newly, sign, curves }) {
   const most = newly.most[0]?.count ?? 1;
-  return html`<${Card} title=${w("try.newly")} head=${newly.most.length > 0 && html`<span class="label">${w("try.of", { n: `${f().num(newly.subjects.count)}${newly.subjects.at_least ? "+" : ""}` })}</span>`}>
+  const tone = sign === "+" ? "denied" : "allowed";
+  return html`<${Card} title=${title} head=${newly.most.length > 0 && html`<span class="label">${w("try.of", { n: `${f().num(newly.subjects.count)}${newly.subjects.at_least ? "+" : ""}` })}</span>`}>
     ${newly.most.length === 0 ? html`<p class="pad muted">${w("try.nobody")}</p>` : html`<table class="t fold"><thead><tr><th class="keep">${w("whom")}</th><th class="r keep">${w("times")}</th><th></th><th></th></tr></thead>
-      <tbody>${newly.most.slice(0, 10).map((each) => html`<tr key=${`${each.rule} ${each.subject}`}><td class="cut"><${Subject} of=${subjectOf(each, curves)} most=${48} /></td><td class="num denied">+${f().num(each.count)}</td><td class="opt"><${Share} of=${each.count / most} /></td><td class="acts l2"><${SubjectActions} subject=${subjectOf(each, curves)} rule=${each.rule} ban=${false} /></td></tr>`)}</tbody></table>`}
+      <tbody>${newly.most.slice(0, 10).map((each) => html`<tr key=${`${each.rule} ${each.subject}`}><td class="cut"><${Subject} of=${subjectOf(each, curves)} most=${48} /></td><td class=${`num ${tone}`}>${sign}${f().num(each.count)}</td><td class="opt"><${Share} of=${each.count / most} tone=${sign === "+" ? undefined : "quiet"} /></td><td class="acts l2"><${SubjectActions} subject=${subjectOf(each, curves)} rule=${each.rule} ban=${false} /></td></tr>`)}</tbody></table>`}
   </${Card}>`;
 }

@@ -40,7 +40,7 @@ export function go(page, name, query) {
 export function replaceQuery(changes) {
   const { page, name, query } = route.get();
   const next = { ...Object.fromEntries(query), ...changes };
-  history.replaceState(null, "", address(page, name, next));
+  history.replaceState(history.state, "", address(page, name, next));
   readAddress();
 }
 

@@ -25,7 +25,11 @@ export function Explanation({ answer, looked, again }) {
   const numbered = rules.map((rule, i) => ({ ...rule, index: i + 1 }));
   const isDecider = (rule) => !ban && rule.rule === decision.rule && rule.matched && (!decision.allowed || rule.limits.length === 0);
   const decided = numbered.filter(isDecider);
-  const matched = numbered.filter((rule) => rule.matched && rule.reached && !isDecider(rule));
+  const others = numbered.filter((rule) => rule.matched && rule.reached && !isDecider(rule));
+  // Shadows and paused rules count, and deny nobody.
+  const isStopped = (rule) => rule.shadow && rule.limits.some((limit) => !limit.allowed);
+  const matched = others.filter((rule) => !isStopped(rule));
+  const wouldDeny = others.filter(isStopped);
   const unreached = numbered.filter((rule) => rule.matched && !rule.reached && !isDecider(rule));
   const unmatched = numbered.filter((rule) => !rule.matched);
   // Large numbers get a wider column, the same in every row.
@@ -37,6 +41,8 @@ export function Explanation({ answer, looked, again }) {
       ${decided.map((rule) => html`<${RuleBox} rule=${rule} passed=${passed} now=${now} />`)}
       <div class="grp">${matched.length > 0 && html`<${Sign} kind="allowed" tone="allowed" />`}<b>${w("group.matched")}</b>${matched.length ? w("group.matched.more") : w("group.none")}</div>
       ${matched.map((rule) => html`<${RuleBox} rule=${rule} passed=${passed} now=${now} />`)}
+      ${wouldDeny.length > 0 && html`<div class="grp"><${Sign} kind="shadow" tone="shadow" /><b>${w("group.matched")}</b>${w("group.wouldDeny")}</div>`}
+      ${wouldDeny.map((rule) => html`<${RuleBox} rule=${rule} passed=${passed} now=${now} />`)}
       <div class="grp"><b>${w("group.unreached")}</b>${unreached.length ? w(ban ? "group.unreached.ban" : "group.unreached.more") : w("group.unreached.none")}</div>
       ${unreached.map((rule) => html`<${RuleBox} rule=${rule} passed=${passed} now=${now} />`)}
       <${Unmatched} rules=${unmatched} />

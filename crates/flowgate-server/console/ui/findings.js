@@ -59,7 +59,7 @@ export function nextFinding(findings, line, backwards, goTo) {
 }
 
 /** @param props isOwn(source): the finding is in this text, so it has a place to go to */
-export function Findings({ check, goTo, draft, isOwn }) {
+export function Findings({ check, goTo, draft, isOwn, view }) {
   const errors = check.findings.filter((each) => each.severity === "error").length;
   const warnings = warningsOf(check);
   const head = errors + warnings > 0 && html`<span class="label">${w("findings.count", { errors, warnings })}${check.findings.length > 0 && html` · <kbd>F8</kbd> ${w("findings.next")}`}</span>`;
@@ -68,7 +68,7 @@ export function Findings({ check, goTo, draft, isOwn }) {
   return html`<${Card} title=${w("findings")} head=${head}>
     <div aria-live="polite">${check.error && html`<p class="pad denied">${mistakeWords(check.error)}</p>`}
     ${check.restart.length > 0 && html`<div class="finding"><${Sign} kind="away" /><div>${restartWords(check.restart)}${gap()}${w("findings.waits.more")}</div></div>`}
-    ${!check.error && errors + warnings === 0 && html`<p class="pad muted">${w(!draft ? "findings.file" : check.checking ? "findings.checking" : "findings.none")}</p>`}
+    ${!check.error && errors + warnings === 0 && html`<p class="pad muted">${w(view ? "publish.view" : check.checking || (!draft && check.valid === null) ? "findings.checking" : draft ? "findings.none" : "findings.file")}</p>`}
     ${sorted.map((finding) => html`<div class=${`finding ${finding.severity === "error" ? "err" : ""}`}><${Sign} kind=${finding.severity === "error" ? "denied" : "away"} />
       <div lang="en"><span class="unseen">${finding.severity}: </span>${cleanLine(finding.message)}${finding.hint && html`<div class="hint">${cleanLine(finding.hint)}</div>`}</div>
       <span class="at">${finding.line && (!finding.source || isOwn(finding.source)

@@ -1,22 +1,23 @@
 // The frame of every page: the rail with the pages, the bar with the state, the room for the page.
 
-import { useCell } from "../state/cell.js";
 import { draft } from "../state/draft.js";
 import { away, serverNow, tryNow } from "../state/link.js";
-import { language, theme, THEMES } from "../state/prefs.js";
 import { address, replaceQuery, route } from "../state/route.js";
 import { sample } from "../state/sample.js";
-import { end } from "../state/session.js";
+import { cell, useCell } from "../state/cell.js";
+import { end, logOuts } from "../state/session.js";
 import { hasPage, restarted, stats } from "../state/stats.js";
 import { wideBans } from "../state/wide_bans.js";
 import { useEffect, useRef, useState } from "../vendor/hooks.js";
 import { Notice, Segments, Sign, useNow, useRights } from "./basics.js";
 import { Brand } from "./brand.js";
+import { Dialog } from "./dialog.js";
 import { html } from "./html.js";
 import { showKeys } from "./keys.js";
 import { Paused } from "./pause.js";
 import { isLoud, summary } from "./summary.js";
-import { changeLanguage, f, gap, w } from "./words.js";
+import { LanguageButton, ThemeButton } from "./prefs_buttons.js";
+import { f, gap, w } from "./words.js";
 
 const PAGES = [["", "live", "rules", "subject", "bans"], ["edit", "try"], ["store", "koala"]];
 
@@ -26,7 +27,6 @@ export function Rail({ open, close }) {
   const now = useCell(stats);
   const rates = useCell(summary);
   const hasDraft = useCell(draft) !== null;
-  const chosen = useCell(theme);
   const { view } = useRights();
   const counts = new Map([
     ["live", rates && rates.denied > 0 ? `${f().rate(rates.denied)}${w("perSecond")}` : null],
@@ -36,20 +36,35 @@ export function Rail({ open, close }) {
   ]);
   const link = (name) => html`<li key=${name}><a href=${address(name)} aria-current=${name === page ? "page" : undefined} onClick=${close}>
     ${w(`page.${name || "overview"}`)}${counts.get(name) && html`<small class=${name === "live" && rates && isLoud(rates, now) ? "denied" : ""}>${counts.get(name)}</small>`}</a></li>`;
-  const nextTheme = THEMES[(THEMES.indexOf(chosen) + 1) % THEMES.length];
   const pages = PAGES.map((group) => group.filter(hasPage));
   return html`<nav class=${`rail ${open ? "open" : ""}`} aria-label=${w("pages")}>
     <div class="in-rail">
       <div class="node"><${Brand} node=${now?.node ?? "Flowgate"} version=${now?.version} /></div>
       ${pages.map((group) => html`<ul>${group.map(link)}</ul>`)}
       <ul class="foot">
-        <li><button type="button" onClick=${() => theme.set(nextTheme)}>${w(`theme.${chosen}`)}</button></li>
-        <li><button type="button" lang=${language.get() === "en" ? "zh-CN" : "en"} onClick=${() => changeLanguage(language.get() === "en" ? "zh-CN" : "en").catch(() => {})}>${language.get() === "en" ? "中文" : "English"}</button></li>
+        <li><${ThemeButton} /></li>
+        <li><${LanguageButton} /></li>
         <li><button type="button" onClick=${() => showKeys()}>${w("keys")}<small><kbd>?</kbd></small></button></li>
-        <li><button type="button" onClick=${end}>${w("logOut")}${view && html`<small>${w("viewOnly")}</small>`}</button></li>
+        <li><button type="button" onClick=${() => {
+          close();
+          if (hasDraft) leaving.set(true);
+          else end();
+        }}>${w("logOut")}${view && html`<small>${w("viewOnly")}</small>`}</button></li>
       </ul>
     </div>
   </nav>`;
+}
+
+/** Whether somebody who has a draft has asked to log out. The draft goes with the login. */
+const leaving = cell(false);
+logOuts.watch(() => leaving.set(false));
+
+export function Leaving() {
+  const close = () => leaving.set(false);
+  return useCell(leaving) && html`<${Dialog} title=${w("leave.title")} close=${close} submit=${end}
+    footer=${html`<button type="button" class="b" data-first onClick=${close}>${w("cancel")}</button><button class="b danger">${w("leave.do")}</button>`}>
+    <p>${w("leave.what")} <a href=${address("edit")} onClick=${close}>${w("page.edit")}</a></p>
+  </${Dialog}>`;
 }
 
 /** The bar, and the page below it. `heading` stands in the h1, `title` in the window's title. `saysPaused`: the page itself tells of a pause. */
@@ -131,11 +146,12 @@ function Restarted() {
 /** A ban that denies nearly everybody is told on every page while it holds. */
 function WideBan() {
   const all = useCell(wideBans);
+  const { page } = useCell(route);
   const now = useNow(all.length > 0);
   const ban = all.find((each) => each.until > now);
   if (!ban) return null;
   const whom = ban.prefix === 0 ? w("wide.every", { version: ban.version }) : `ip=${ban.value}`;
-  return html`<${Notice} kind="wrong" title=${w("wide.title", { whom, at: f().moment(ban.until, now) })} action=${html`<a class="b" href=${address("bans")}>${w("open.bans")}</a>`}>${ban.since ? w("wide.more", { since: f().moment(ban.since, now), value: ban.value }) : `ip=${ban.value}`}</${Notice}>`;
+  return html`<${Notice} kind="wrong" title=${w("wide.title", { whom, at: f().moment(ban.until, now) })} action=${page !== "bans" && html`<a class="b" href=${address("bans")}>${w("open.bans")}</a>`}>${ban.since ? w("wide.more", { since: f().moment(ban.since, now), value: ban.value }) : `ip=${ban.value}`}</${Notice}>`;
 }
 
 export const RANGES = ["5m", "1h", "24h"];

@@ -1,5 +1,6 @@
 // What one does with a subject in a table: inspect it, ban it. Values are handed over, never put in the address.
 
+import { clean, cut } from "../lib/text.js";
 import { pairs } from "../lib/verdict.js";
 import { parseFields } from "../lib/fields.js";
 import { cell } from "../state/cell.js";
@@ -11,6 +12,9 @@ import { w } from "./words.js";
 
 /** The fields of a subject, which may be a text such as `user=42`. */
 export const fieldsOf = (subject) => (typeof subject === "string" ? parseFields(subject) ?? [] : pairs(subject));
+
+/** A subject as one text, for those who hear a button apart from its row. */
+export const subjectText = (subject) => cut(clean(typeof subject === "string" ? subject : pairs(subject).map((pair) => pair.join("=")).join(" ")), 64) || w("subject.everyone");
 
 /** Opens the page of subjects, filled in. */
 export function inspect(fields, rule = null, subject = []) {
@@ -29,6 +33,6 @@ export function SubjectActions({ subject, rule = null, label, ban = true, banned
   if (!own.length) return null;
   const tone = large ? "b" : "b bare";
   const all = [...own, ...fields.filter(([name]) => !own.some(([each]) => each === name))];
-  return html`<button type="button" class=${tone} onClick=${() => inspect(all, rule, own)}>${label ?? w("inspect")}</button>
-    ${(ban || banned) && html`<span class="second">${banned ? html`<span class="tag denied">${w("banned")}</span>` : write && html`<button type="button" class=${tone} onClick=${() => banning.set(own[0])}>${w("ban")}</button>`}</span>`}`;
+  return html`<button type="button" class=${tone} aria-label=${label ? undefined : w("inspect.of", { whom: subjectText(subject) })} onClick=${() => inspect(all, rule, own)}>${label ?? w("inspect")}</button>
+    ${(ban || banned) && html`<span class="second">${banned ? html`<span class="tag denied">${w("banned")}</span>` : write && html`<button type="button" class=${tone} aria-label=${w("ban.of", { whom: subjectText(subject) })} onClick=${() => banning.set(own[0])}>${w("ban")}</button>`}</span>`}`;
 }

@@ -15,7 +15,7 @@ import { f, w, wx } from "./words.js";
 
 const SHOWN = 5;
 
-/** @param props current: the text in force, etag: its ETag, compare(version, text): shows the difference, changed(): read anew */
+/** @param props current: the text in force, etag: its ETag, compare(title, before, after): shows a difference; the text in force stands for a missing `after`, changed(): read anew */
 export function Versions({ etag, compare, changed }) {
   const { data, again } = usePoll("/v1/rules/history", 10);
   const [all, setAll] = useState(false);
@@ -25,11 +25,13 @@ export function Versions({ etag, compare, changed }) {
   const versions = [...(data?.versions ?? [])].sort((a, b) => b.version - a.version);
   const shown = all ? versions : versions.slice(0, SHOWN);
   const same = sameAsNewest(versions);
-  const show = async (version) => {
+  const textOf = async (version) => (await call(`/v1/rules/history/${version.version}`)).body;
+  // With what is in force, or a version with the one before it.
+  const show = async (version, before = null) => {
     try {
-      const { body } = await call(`/v1/rules/history/${version.version}`);
+      if (before) compare(w("history.changed", { version: version.version, before: before.version }), await textOf(before), await textOf(version));
+      else compare(w("history.compared", { version: version.version }), await textOf(version));
       setError(null);
-      compare(version.version, body);
     } catch (mistake) {
       noteFailure(mistake);
       setError(mistake);
@@ -44,7 +46,8 @@ export function Versions({ etag, compare, changed }) {
       <thead><tr><th>${w("history.version")}</th><th>${w("history.published")}</th><th>${w("history.note")}</th><th></th></tr></thead>
       <tbody>${shown.map((version, i) => html`<tr key=${version.version}><td class="strong">v${version.version}</td><td class="dim l2">${isFoundLater(version, versions) ? wx("history.before", { at: html`<${Time} at=${version.time} />` }) : html`<${Time} at=${version.time} />`}<div class="label wide" title=${w("history.size")}>${f().bytes(version.bytes).join(" ")}</div></td>
         <td class="note l3">${version.restores && html`<span class="tag">${w("history.again", { version: version.restores })}</span> `}<${Text} of=${version.note ?? ""} />${version.author && html`<div class="label" title=${version.author.agent ? clean(version.author.agent) : undefined}>${authorWords(version.author)}</div>`}</td>
-        <td class="acts">${i === 0 ? html`<span class="label">${w("history.inForce")}</span>` : html`<button type="button" class="b" aria-label=${`${w("history.difference")} v${version.version}`} onClick=${() => show(version)}>${w("history.difference")}</button>
+        <td class="acts">${versions[i + 1] && html`<button type="button" class="b" aria-label=${`${w("history.changes")} v${version.version}`} title=${w("history.changed", { version: version.version, before: versions[i + 1].version })} onClick=${() => show(version, versions[i + 1])}>${w("history.changes")}</button>`}
+          ${i === 0 ? html`<span class="label">${w("history.inForce")}</span>` : html`<button type="button" class="b" aria-label=${`${w("history.difference")} v${version.version}`} onClick=${() => show(version)}>${w("history.difference")}</button>
           ${!view && !same.has(version.version) && html`<button type="button" class="b" disabled=${!write} aria-label=${`${w("history.back")} v${version.version}`} onClick=${() => setBack(version.version)}>${w("history.back")}</button>`}`}</td></tr>`)}</tbody>
     </table>`}
     ${error && html`<p class="pad denied" role="alert">${mistakeWords(error)}</p>`}

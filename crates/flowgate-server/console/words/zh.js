@@ -7,13 +7,13 @@ export default {
   "pages": "页面", "menu": "菜单", "skip": "跳到正文", "draft": "草稿", "range": "时间范围",
   "range.5m": "5 分钟", "range.1h": "1 小时", "range.24h": "24 小时",
   "theme.system": "主题：跟随系统", "theme.light": "主题：浅色", "theme.dark": "主题：深色",
-  "keys": "快捷键", "viewOnly": "只读", "logOut": "退出登录", "missing.title": "没有这个页面", "missing.more": "这个地址没有对应的页面。",
+  "keys": "快捷键", "viewOnly": "只读", "logOut": "退出登录", "leave.title": "仍有草稿，确定退出？", "leave.what": "规则草稿尚未发布，退出登录后会丢失。草稿位于：", "leave.do": "放弃草稿并退出", "missing.title": "没有这个页面", "missing.more": "这个地址没有对应的页面。",
 
   // 通用
   "Allowed": "放行", "Denied": "拒绝", "allowed": "放行", "denied": "拒绝", "shadow": "影子", "paused": "已暂停", "ban": "封禁", "banned": "封禁中",
   "perSecond": "/秒", "rate": "每秒 {rate} 次", "rate.minute": "最近一分钟平均{rate}", "rule": "规则", "whom": "主体", "times": "次数", "last": "最近一次", "time": "时间", "since": "自 {at} 起", "sinceHead": "始于", "lately": "最近两分钟", "until": "至 {at}",
   "ago": "{length}前", "by": "按", "limits": "限额", "action.deny": "拒绝", "action.allow": "放行", "action": "动作", "field": "字段", "value": "值", "atOnce": "匹配即生效", "never": "永不放行", "nothing": "无",
-  "wants": "要求", "has": "实际为", "inspect": "查看", "inspect.whom": "查看 {whom}", "open.rule": "打开 {rule}", "open.store": "查看存储", "open.bans": "查看封禁",
+  "wants": "要求", "has": "实际为", "inspect": "查看", "inspect.whom": "查看 {whom}", "open.rule": "打开 {rule}", "open.store": "查看存储", "open.bans": "查看封禁", "inspect.of": "查看 {whom}", "ban.of": "封禁 {whom}",
   "copy": "复制", "copied": "已复制", "cancel": "取消", "close": "关闭", "seen": "知道了", "undo": "撤销", "fold": "收起", "unfold": "展开", "earlier": "上一页", "later": "下一页",
   "listComma": "，", "listAnd": "、", "colon": "：", "stop": "。", "same": "等同于", "passesIn": "还需等待 {wait}", "subject.everyone": "所有请求",
   "length.s": "{n} 秒", "length.min": "{n} 分钟", "length.h": "{n} 小时", "length.1m": "1 分钟", "length.5m": "5 分钟", "length.10m": "10 分钟", "length.1h": "1 小时", "length.8h": "8 小时", "length.24h": "24 小时", "length.1d": "1 天",
@@ -28,6 +28,7 @@ export default {
 
   // 登录
   "login": "登录", "login.token": "本服务端的 admin_token 或 view_token", "login.wrong": "token 不正确。", "login.tooMany": "错误次数过多，请在 {s} 秒后重试。",
+  "login.again": "错误次数过多，现在可以重试。",
   "login.unanswered": "服务端没有响应。", "login.ended": "登录已过期，下方页面的内容不会丢失。", "login.once": "token 只发送一次，不会保存。", "login.find": "用以下命令查看：",
   "login.plain": "当前通过明文 HTTP 访问，链路上的任何人都能读到 token。请改用 TLS，或在本机访问。",
 
@@ -82,7 +83,7 @@ export default {
   "subject.empty": "一个请求为什么被放行或拒绝？", "subject.empty.more": "填写请求的字段，或把 act=reply user=42 或 JSON 粘贴到任一输入框。查询不计数。", "subject.unknown": "请填写 {fields} 后查询", "subject.unknown.more": "缺少{n|该字段|这些字段}时，{rule} 不会匹配。", "subject.unkept": "被拒绝请求的 header 与 query 不会保留。", "subject.rules": "规则", "subject.ban": "手动封禁…", "subject.reset": "重置…",
   "why.denied": "被 {rule} 拒绝，还需等待 {time}", "why.banned": "被 {rule} 封禁，剩余 {time}", "why.ban": "被手动封禁，剩余 {time}", "why.never": "被 {rule} 拒绝，等待也无法放行", "why.asks": "{rule} 要求 {action}", "why.asksUntil": "{rule} 要求 {action}，还需等待 {time}", "why.deniedAtOnce": "被 {rule} 直接拒绝",
   "why.allowed": "放行", "why.allowed.left": "放行：{rule} 剩余 {left} / {most}", "why.allowedBy": "由 {rule} 放行", "why.unmatched": "放行：没有匹配的规则", "why.asOf": "更新于 {at}。", "why.until": "持续到 {at}。", "why.action": "该规则要求 {action}。", "why.paused": "规则 {rule} 已暂停，否则会拒绝它。", "why.shadow": "影子规则 {rule} 本会拒绝它。", "why.degraded": "共享存储失联，本节点正在独立判定。", "why.delay": "放行前延迟 {time}。",
-  "front.allowed": "放行", "front.denied": "由 {rule} 拒绝", "group.decided": "作出判定", "group.matched": "已匹配", "group.matched.more": "且允许放行", "group.unreached": "未执行到", "group.unreached.more": "前面的规则已直接判定", "group.unreached.ban": "封禁已先行判定", "group.unreached.none": "无：前面没有规则直接判定", "group.unmatched": "未匹配", "group.unmatched.more": "{n} 条规则，列出各自第一个不满足的条件", "group.none": "无",
+  "front.allowed": "放行", "front.denied": "由 {rule} 拒绝", "group.decided": "作出判定", "group.matched": "已匹配", "group.matched.more": "且允许放行", "group.wouldDeny": "本会拒绝，但它是影子规则或已暂停", "group.unreached": "未执行到", "group.unreached.more": "前面的规则已直接判定", "group.unreached.ban": "封禁已先行判定", "group.unreached.none": "无：前面没有规则直接判定", "group.unmatched": "未匹配", "group.unmatched.more": "{n} 条规则，列出各自第一个不满足的条件", "group.none": "无",
   "limit.left": "剩余 {left} / {most}", "limit.next": "下一次还需 {time}", "limit.reset": "全部恢复还需 {time}",
   "reset.title": "重置此请求的计数", "reset.what": "以下规则将清除为它记录的计数及触发的封禁：", "reset.do": "重置", "reset.done": "计数已重置。",
 
@@ -105,15 +106,15 @@ export default {
   "editor.difference": "与 v{version} 的差异", "editor.difference.file": "与文件的差异", "editor.published": "v{version} 已生效，共 {n} 条规则，已有计数保留。", "editor.published.waits": "v{version} 的规则已生效，部分设置需要重启后生效。", "editor.rollBack": "回滚到 v{version}",
   "step.check": "检查", "step.difference": "差异", "step.try": "试运行", "step.publish": "发布",
   "publish": "发布…", "publish.title": "发布草稿", "publish.note": "备注（记入历史）", "publish.what": "规则立即生效，要么全部生效，要么全不生效；已有计数保留。", "publish.waits": "{names} 需要重启服务端才会生效。", "publish.waits.more": "规则已经生效。这些设置已写入文件，服务端下次启动时读取。", "publish.do": "发布", "publish.view": "当前登录只有查看权限。", "publish.away": "服务端失联。", "publish.unchanged": "没有改动。", "publish.mistake": "第 {line} 行有错误，修正后才能发布。", "publish.wrong": "有错误，修正后才能发布。", "publish.checking": "检查中…",
-  "findings": "检查结果", "findings.count": "{errors} 个错误，{warnings} 个警告", "findings.next": "下一处", "findings.waits.more": "规则不受影响，发布后立即生效。", "findings.none": "没有错误。", "findings.checking": "检查中…", "findings.file": "编辑时，错误及其位置和提示会显示在这里。",
+  "findings": "检查结果", "findings.count": "{errors} 个错误，{warnings} 个警告", "findings.next": "下一处", "findings.waits.more": "规则不受影响，发布后立即生效。", "findings.none": "没有错误。", "findings.checking": "检查中…", "findings.file": "生效的文件没有问题。编辑时，错误及其位置和提示会显示在这里。",
   "diff.same": "没有差异。", "diff.skipped": "{n} 行相同", "diff.whole": "完整文件", "diff.fold": "只看改动", "diff.added": "新增：", "diff.removed": "删除：",
-  "history": "历史", "author.token": "管理员 token", "author.file": "来自磁盘上的文件", "history.version": "版本", "history.published": "发布时间", "history.before": "{at} 之前", "history.note": "备注", "history.size": "大小", "history.inForce": "生效中", "history.again": "恢复自 v{version}", "history.difference": "差异", "history.back": "回滚", "history.all": "全部 {n} 个", "history.none": "尚未通过服务端发布过。", "history.compared": "与 v{version} 的差异",
+  "history": "历史", "author.token": "管理员 token", "author.file": "来自磁盘上的文件", "history.version": "版本", "history.published": "发布时间", "history.before": "{at} 之前", "history.note": "备注", "history.size": "大小", "history.inForce": "生效中", "history.again": "恢复自 v{version}", "history.difference": "差异", "history.changes": "改动", "history.changed": "v{version} 相对 v{before} 的改动", "history.back": "回滚", "history.all": "全部 {n} 个", "history.none": "尚未通过服务端发布过。", "history.compared": "与 v{version} 的差异",
   "history.back.title": "回滚到 v{version}", "history.back.change": "回滚带来的改动", "history.back.more": "旧内容将成为新版本。规则立即生效；其他设置大多在服务端下次启动时生效。", "history.back.do": "回滚到 v{version}", "history.rolledBack": "v{version} 的规则已作为 v{next} 生效。",
   "conflict.title": "文件在草稿开始之后已被修改。", "conflict.more": "逐处采纳或不采纳对方的修改。你的内容不会丢失，对方的修改也不会在未经查看时被覆盖。", "conflict.parts": "改动", "conflict.missing": "还有 {n} 处待决定", "conflict.ready": "全部已决定", "conflict.takeAll": "全部采纳对方", "conflict.done": "以此内容继续",
   "conflict.base": "原文", "conflict.theirs": "对方", "conflict.yours": "我的", "conflict.take": "采纳对方", "conflict.keep": "保留我的", "conflict.both": "两者都要", "conflict.kind.yours": "你修改的", "conflict.kind.theirs": "对方修改的", "conflict.kind.both": "双方改动相同", "conflict.kind.conflict": "双方都有修改",
 
   // 试运行
-  "try.off": "录制已由 console.sample 关闭。可以在命令行中用日志试运行：", "try.view": "录制需要管理员登录。", "try.nothing": "尚未录制。", "try.hint": "样本能判断的最长时间窗口是 {rule} 的 {limit}：录制开始时计数器为空，建议至少录制 {length}。", "try.hint.beyond": "{rule} 的 {limit} 超出样本所能判断的范围，可用 {command} 在日志上试运行。", "try.busy": "正在用样本试运行草稿…", "try.empty": "用录制的流量试运行草稿", "try.empty.more": "先录制几分钟流量，再在其上试运行草稿。只在内存中保存请求的字段，不含 header 与 query，30 分钟后清除。", "try.noDraft": "当前没有草稿，比较的是生效的规则与其自身。请先修改规则：",
+  "try.off": "录制已由 console.sample 关闭。可以在命令行中用日志试运行：", "try.view": "录制需要管理员登录。", "try.nothing": "尚未录制。", "try.hint": "样本能判断的最长时间窗口是 {rule} 的 {limit}：录制开始时计数器为空，建议至少录制 {length}。", "try.hint.beyond": "{rule} 的 {limit} 超出样本所能判断的范围，可用 {command} 在日志上试运行。", "try.busy": "正在用样本试运行草稿…", "try.empty": "用录制的流量试运行草稿", "try.empty.more": "先录制几分钟流量，再在其上试运行草稿。只在内存中保存请求的字段，不含 header 与 query，30 分钟后清除。", "try.noDraft": "当前没有可供比较的草稿。请先修改规则：", "try.inForceDenied": "生效的规则在此样本上拒绝 {all} 次请求中的 {n} 次", "try.newlyPassed": "新增放行的主体", "try.spares.foot": "99.9% 不受影响：第一个限额取此次数（或更高）时，样本中每 1,000 个主体有 999 个从不被拒绝。",
   "try.sample": "样本：{length}，{from} 至 {to}，{requests} 个请求，{part}", "try.recording": "录制中：{length}，{requests} 个请求，{part}", "try.recording.more": "录制结束后，会用这些请求试运行规则。", "try.allOfThem": "全部请求", "try.oneIn": "每 {n} 个 {by} 取一个", "try.bytes": "{used} / {most}", "try.length": "时长", "try.record": "录制", "try.again": "重新录制", "try.stop": "停止", "try.forget": "清除",
   "try.denied": "草稿会多拒绝 {n} 次，涉及 {subjects} 个主体", "try.passed": "草稿会多放行 {n} 次", "try.same": "草稿的判定结果相同", "try.more": "拒绝率：当前 {now}，草稿 {then}；新放行 {passed} 次。", "try.back": "返回草稿",
   "try.draft": "草稿拒绝", "try.inForce": "当前规则拒绝", "try.curve": "{rule}：换成其他次数", "try.requests": "被拒绝的请求", "try.subjects": "被拒绝的主体", "try.configured": "当前：{count}", "try.draftCount": "草稿：{count}", "try.spares": "99.9% 不受影响：{count}", "try.advice": "次数为 {count} 时，99.9% 的主体不受影响。",
@@ -127,7 +128,7 @@ export default {
   // 存储
   "store.memory": "计数保存在内存中", "store.redis": "Redis 正常响应", "store.away": "Redis 自 {at} 起失联", "store.node": "仅本节点。", "store.keys": "在本节点内存中", "store.memoryUsed": "内存", "store.of": "占 {most} 的 {share}", "store.evicted": "淘汰", "store.inUse": "其中 {n} 个仍在使用", "store.refused": "拒收", "store.bansRefused": "拒收封禁 {n} 个", "store.coarsened": "降低精度", "store.coarsened.note": "精度已降低的滑动日志",
   "store.servers": "本节点看到的 Redis", "store.server": "服务器", "store.state": "状态", "store.more": "请求：{unanswered} 个未响应，{degraded} 个在没有 Redis 时判定，{hits} 个由拒绝缓存应答。中断：{outages} 次。", "store.connections": "连接", "store.connectionsHead": "连接", "store.open": "当前", "store.cap": "合计上限 {n}。", "store.refusedMore": "拒绝 {refused} 个，token 不正确 {unauthorized} 个。", 
-  "store.node.title": "节点", "store.node.name": "名称", "store.started": "启动时间", "store.uptime": "已运行", "store.rules": "规则", "store.reloads": "重新加载", "store.reloads.n": "{ok} 次，失败 {failed} 次", "store.grafana": "所有节点的数据见 Prometheus 与 {file} 中的 Grafana 面板。", "store.settings": "生效的设置", "store.secrets": "密钥已隐藏。",
+  "store.node.title": "节点", "store.node.name": "名称", "store.started": "启动时间", "store.uptime": "已运行", "store.rules": "规则", "store.reloads": "重新加载", "store.reloads.n": "{ok} 次，失败 {failed} 次", "store.grafana": "所有节点的数据见 Prometheus 与 {file} 中的 Grafana 面板。", "store.settings": "生效的设置", "store.unset": "未配置", "store.secrets": "密钥已隐藏。",
 
   // Koala
   "koala.broken": "规则文件有误，生效的仍是之前的规则。", "koala.number": "规则", "koala.line": "行", "koala.method": "方法", "koala.conditions": "条件", "koala.time": "时间", "koala.count": "次数", "koala.result": "结果", "koala.passed": "今日通过", "koala.refused": "今日拒绝", "koala.check": "检查一段规则", "koala.check.do": "检查", "koala.right": "没有错误。", "koala.toml": "转换为 TOML",
