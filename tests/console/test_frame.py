@@ -194,7 +194,7 @@ class Frame(Journey):
         expect(page.get_by_text("This login may only look.")).to_be_visible()
         expect(page.get_by_role("button", name="Publish…")).to_have_count(0)
         for address, ready, writing in [
-            ("#/", "Denied most", "^ban$"), ("#/rules", "reply", "Pause|Edit"), ("#/rules/reply", "Most requests", "Edit here|shadow|Raise"), ("#/try", "Nothing is recorded.", "Record|Forget|Stop"),
+            ("#/", "Denied most", "^ban "), ("#/rules", "reply", "Pause|Edit"), ("#/rules/reply", "Most requests", "Edit here|shadow|Raise"), ("#/try", "Nothing is recorded.", "Record|Forget|Stop"),
         ]:
             self.go(page, address)
             expect(page.get_by_text(ready).first).to_be_visible()

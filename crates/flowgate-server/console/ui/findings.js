@@ -68,7 +68,7 @@ export function Findings({ check, goTo, draft, isOwn, view }) {
   return html`<${Card} title=${w("findings")} head=${head}>
     <div aria-live="polite">${check.error && html`<p class="pad denied">${mistakeWords(check.error)}</p>`}
     ${check.restart.length > 0 && html`<div class="finding"><${Sign} kind="away" /><div>${restartWords(check.restart)}${gap()}${w("findings.waits.more")}</div></div>`}
-    ${!check.error && errors + warnings === 0 && html`<p class="pad muted">${w(view ? "publish.view" : check.checking || (!draft && check.valid === null) ? "findings.checking" : draft ? "findings.none" : "findings.file")}</p>`}
+    ${!check.error && errors + warnings === 0 && html`<p class="pad muted">${w(view ? "findings.view" : check.checking || (!draft && check.valid === null) ? "findings.checking" : draft ? "findings.none" : "findings.file")}</p>`}
     ${sorted.map((finding) => html`<div class=${`finding ${finding.severity === "error" ? "err" : ""}`}><${Sign} kind=${finding.severity === "error" ? "denied" : "away"} />
       <div lang="en"><span class="unseen">${finding.severity}: </span>${cleanLine(finding.message)}${finding.hint && html`<div class="hint">${cleanLine(finding.hint)}</div>`}</div>
       <span class="at">${finding.line && (!finding.source || isOwn(finding.source)
