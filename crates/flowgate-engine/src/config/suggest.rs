@@ -5,15 +5,20 @@ pub fn did_you_mean<'w>(written: &str, known: impl IntoIterator<Item = &'w str>)
     nearest(written, known).map(|word| format!("did you mean \"{word}\"?"))
 }
 
-/// The known word that takes the fewest edits to reach; `None` if all are too different.
+/// The known word that takes the fewest edits to reach, or the only one that has the written word as a part: `memory`
+/// for `max_memory`. `None` if all are too different.
 pub fn nearest<'w>(written: &str, known: impl IntoIterator<Item = &'w str>) -> Option<&'w str> {
     if written.chars().nth(MAX_WORD_CHARS).is_some() {
         return None;
     }
     let written = comparable(written);
     let mut best = None;
+    let mut longer_words = Vec::new();
     for word in known {
         let other = comparable(word);
+        if written.len() >= MIN_PART_BYTES && other.split('_').any(|part| part == written) {
+            longer_words.push(word);
+        }
         let edits = strsim::osa_distance(&written, &other);
         // People rarely mistype the first letter.
         let rank = (edits, written.chars().next() != other.chars().next());
@@ -26,7 +31,11 @@ pub fn nearest<'w>(written: &str, known: impl IntoIterator<Item = &'w str>) -> O
             best = Some((rank, word));
         }
     }
-    best.map(|(_, word)| word)
+    match (best, &*longer_words) {
+        (Some((_, word)), _) => Some(word),
+        (None, [word]) => Some(word),
+        (None, _) => None,
+    }
 }
 
 /// Without the case, and without the difference between `-` and `_`.
@@ -36,6 +45,9 @@ fn comparable(word: &str) -> String {
 
 /// The longest known word is shorter, so a longer text is never a slip of one.
 const MAX_WORD_CHARS: usize = 40;
+
+/// A shorter part, such as `max`, says too little about the word that is meant.
+const MIN_PART_BYTES: usize = 4;
 
 /// A third of a word may be wrong; a suggestion beyond that misleads.
 fn max_edits(length: usize) -> usize {
@@ -65,6 +77,10 @@ mod tests {
         assert_eq!(nearest("byy", ["name", "by", "ban"]), Some("by"));
         assert_eq!(nearest("mn", ["ms", "min", "month"]), Some("min"));
         assert_eq!(nearest("my", ["ms", "by"]), None);
+        // A part of one word is that word, and of two words neither.
+        assert_eq!(nearest("memory", ["type", "max_memory"]), Some("max_memory"));
+        assert_eq!(nearest("max", ["type", "max_memory"]), None);
+        assert_eq!(nearest("memory", ["max_memory", "memory_cap"]), None);
         assert_eq!(nearest("xratelimit", ["ratelimit", "x-ratelimit"]), Some("x-ratelimit"));
     }
 }
