@@ -408,6 +408,29 @@ fn a_table_that_was_read_takes_no_more_memory_than_it_needs() {
     }
 }
 
+/// A journal of many changes makes its reader expect more counters than there are: the first tables leave the others their room.
+#[test]
+fn a_table_that_fits_is_read_whole_whatever_is_expected() {
+    const MAX_BYTES: usize = 8 << 20;
+    let (limit, ask): (Limit, _) = ("fixed 3/10s".parse().unwrap(), Ask::new(Op::Take, 1, Time::from_nanos(START)));
+    for counters in [50_000, 100_000, 120_000, 140_000, 160_000] {
+        let memory = store(MAX_BYTES);
+        let counter = memory.counter(b"c");
+        for key in 0..counters as u32 {
+            assert!(memory.apply_one(ask, memory.subject(&key.to_le_bytes()).counter(counter), &limit).allowed());
+        }
+        let records = all(&memory);
+        for expected in [0, counters, 3 * counters, usize::MAX] {
+            let back = store(MAX_BYTES);
+            back.expect(expected);
+            load(&back, &records, START, 0);
+            back.finish_load(Time::from_nanos(START));
+            let found = (back.stats().counters, back.stats().evicted);
+            assert_eq!(found, (counters, 0), "{expected} expected");
+        }
+    }
+}
+
 #[test]
 fn states_move_back_with_the_clock() {
     let mut journaled = Journaled::new(1 << 20);

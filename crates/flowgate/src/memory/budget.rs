@@ -108,6 +108,10 @@ impl Budget {
         self.used.load(Relaxed)
     }
 
+    pub(super) fn share(&self) -> usize {
+        self.share
+    }
+
     pub(super) fn max_bytes(&self) -> usize {
         self.max_bytes
     }

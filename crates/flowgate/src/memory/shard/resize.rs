@@ -119,12 +119,16 @@ impl Shard {
     }
 
     /// Every shard gets about the same part of the counters that are expected. A table of a few counters does not trust that: they
-    /// may be records of a few counters that change often.
+    /// may be records of a few counters that change often. No table takes more than its part of half of the budget ahead, as the
+    /// tables that are read later need theirs.
     #[cold]
     fn grow_ahead(&mut self, room: Room, now: u64, budget: &Budget) -> bool {
         let ahead = match budget.expected_per_shard() {
             0 => self.live / 4,
-            expected => expected.saturating_sub(self.live).min(MAX_AHEAD_FACTOR * self.live),
+            expected => {
+                let most = budget.share() / 2 / slot_bytes(1) * ROOMY_FRACTION.0 / ROOMY_FRACTION.1;
+                expected.min(most).saturating_sub(self.live).min(MAX_AHEAD_FACTOR * self.live)
+            }
         };
         let room = Room { missing: ahead.max(room.missing), ..room };
         budget.used() < budget.max_bytes() / 2 && self.resize(room, now, budget)
