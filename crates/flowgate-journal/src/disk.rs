@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 
-use crate::block::ALIGNMENT;
+use crate::block::{ALIGNMENT, MAX_BLOCK_BYTES};
 
 /// A directory of files.
 pub trait Disk: Send + Sync + 'static {
@@ -67,7 +67,7 @@ const ALLOCATED_AHEAD_BYTES: u64 = 16 << 20;
 
 /// The zeros that are written ahead where answers wait for syncs: a sync need not write the length and the blocks of the file if both
 /// are as they were. On ext4 that saves one of three requests to the disk.
-const ZEROS_AHEAD_BYTES: usize = 512 << 10;
+const ZEROS_AHEAD_BYTES: u64 = 512 << 10;
 
 /// A directory of the file system.
 #[derive(Debug)]
@@ -107,13 +107,16 @@ impl FileDisk {
 }
 
 impl JournalFile {
-    /// Writes `bytes` up to `end`, and zeros behind them where there are none.
+    /// Writes `bytes` up to `end`, and zeros behind them where there are none: within what is allocated, so that a disk has room for
+    /// them. Behind more than a block they would double what is written of a base.
     fn append_aligned(&self, bytes: &[u8], end: u64) -> io::Result<()> {
         let mut aligned = self.aligned.lock().unwrap_or_else(PoisonError::into_inner);
         #[cfg(unix)]
-        if end > self.zeroed.load(Relaxed) {
-            std::os::unix::fs::FileExt::write_all_at(&self.file, aligned.zeros(ZEROS_AHEAD_BYTES), end)?;
-            self.zeroed.store(end + ZEROS_AHEAD_BYTES as u64, Relaxed);
+        if end > self.zeroed.load(Relaxed) && bytes.len() <= MAX_BLOCK_BYTES {
+            let zeros = self.allocated.load(Relaxed).saturating_sub(end).min(ZEROS_AHEAD_BYTES);
+            // At most 512 KiB.
+            std::os::unix::fs::FileExt::write_all_at(&self.file, aligned.zeros(zeros as usize), end)?;
+            self.zeroed.store(end + zeros, Relaxed);
         }
         (&self.file).write_all(aligned.copy(bytes))
     }

@@ -54,3 +54,24 @@ fn flushes_overwrite_the_zeros_that_are_ahead() {
     }
     assert_eq!(inspect(directory.path()).unwrap().report.torn_bytes, 0);
 }
+
+#[test]
+fn zeros_lie_within_what_is_allocated_and_behind_short_writes() {
+    const ALLOCATED: u64 = 16 << 20;
+    const SHORT: usize = 64 << 10;
+    let directory = tempfile::tempdir().unwrap();
+    let disk = FileDisk::new(directory.path()).for_frequent_syncs();
+    let append = |file: &_, length: usize| {
+        disk.append(file, &vec![7; length]).unwrap();
+        disk.length("a").unwrap()
+    };
+    let file = disk.create("a").unwrap();
+    for written in (SHORT as u64..=ALLOCATED).step_by(SHORT) {
+        let length = append(&file, SHORT);
+        assert!((written..=ALLOCATED).contains(&length), "{written} bytes written, a length of {length}");
+    }
+    assert_eq!(append(&file, 4096), ALLOCATED + 4096 + (512 << 10));
+    let file = disk.create("a").unwrap();
+    assert_eq!(append(&file, 2 * SHORT), 2 * SHORT as u64, "a part of a base");
+    assert_eq!(append(&file, 4096), 2 * SHORT as u64 + 4096 + (512 << 10));
+}

@@ -41,10 +41,13 @@ fn promtool_takes(metrics: &str) {
 }
 
 /// A library for `LD_PRELOAD`: while the file `$DISK/full` exists writes of journals find no room, while `$DISK/fail` exists syncs
-/// fail, and while `$DISK/slow` exists they do not return.
+/// fail, and while `$DISK/slow` exists they do not return. `$DISK/cached` and `$DISK/cached-writes` are of a file system that refuses to
+/// open or to write a file without its cache; `$DISK/refused` tells that it did.
 const DISK: &str = r#"
     #define _GNU_SOURCE
     #include <errno.h>
+    #include <fcntl.h>
+    #include <stdarg.h>
     #include <stdio.h>
     #include <stdlib.h>
     #include <string.h>
@@ -63,6 +66,26 @@ const DISK: &str = r#"
     ssize_t write(int fd, const void *bytes, size_t length) {
         if (is_journal(fd) && has("full")) { errno = ENOSPC; return -1; }
         return syscall(SYS_write, fd, bytes, length);
+    }
+    static int refuse(void) {
+        char path[4096];
+        snprintf(path, sizeof path, "%s/refused", getenv("DISK"));
+        syscall(SYS_close, syscall(SYS_openat, AT_FDCWD, path, O_CREAT | O_WRONLY, 0600));
+        errno = EINVAL;
+        return -1;
+    }
+    int open64(const char *path, int flags, ...) {
+        va_list rest;
+        va_start(rest, flags);
+        int mode = va_arg(rest, int);
+        va_end(rest);
+        if ((flags & O_DIRECT) && has("cached")) return refuse();
+        return syscall(SYS_openat, AT_FDCWD, path, flags, mode);
+    }
+    ssize_t pwrite64(int fd, const void *bytes, size_t length, off_t offset) {
+        if ((fcntl(fd, F_GETFL) & O_DIRECT) && has("cached-writes")) return refuse();
+        if (is_journal(fd) && has("full")) { errno = ENOSPC; return -1; }
+        return syscall(SYS_pwrite64, fd, bytes, length, offset);
     }
     int fdatasync(int fd) {
         while (has("slow")) usleep(1000);
@@ -168,6 +191,23 @@ fn with_always_answers_wait_for_a_slow_disk_no_longer_than_the_request_timeout()
     assert!((0..8).all(|_| take(&server, "k")) && !take(&server, "k"));
 }
 
+#[test]
+fn with_always_a_file_system_that_needs_its_cache_keeps_what_was_answered() {
+    for trouble in ["cached", "cached-writes"] {
+        let disk = Disk::new();
+        disk.begin(trouble);
+        let state = State::new("always", "", "");
+        let server = disk.serve(&state);
+        assert!(disk.directory.path().join("refused").exists(), "{trouble}");
+        assert!((0..10).all(|_| take(&server, "k")));
+        assert_eq!(server.get("/readyz").trim(), "ready");
+        assert_eq!(metric(&server, "flowgate_journal_failures_total"), 0.0);
+        server.kill();
+        assert!(state.inspect().0, "{trouble}: {}", state.inspect().1);
+        assert!(!take(&disk.serve(&state), "k"), "{trouble}");
+    }
+}
+
 /// A file system in memory, which is unmounted at the end.
 struct Tmpfs(TempDir);
 
@@ -195,19 +235,21 @@ impl Drop for Tmpfs {
 /// The system's own answer of no room, where this user may mount a file system.
 #[test]
 fn a_small_file_system_that_is_full_is_used_again_once_there_is_room() {
-    // Less than the 16 MiB that are allocated ahead.
-    let Some(tmpfs) = Tmpfs::mount("size=8m") else { return };
-    let state = State::at(&tmpfs.0.path().join("state"), "everysec", "flush = \"50ms\"", "");
-    let server = state.serve();
-    assert!((0..9).all(|_| take(&server, "k")));
-    await_readiness(&server, "degraded: journal behind");
-    assert!(take(&server, "k") && !take(&server, "k"));
-    assert!(tmpfs.mounted("remount,size=64m"));
-    await_readiness(&server, "ready");
-    server.kill();
-    let server = state.serve();
-    assert!(!take(&server, "k"));
-    server.stop();
+    for mode in ["everysec", "always"] {
+        // Less than the 16 MiB that are allocated ahead.
+        let Some(tmpfs) = Tmpfs::mount("size=8m") else { return };
+        let state = State::at(&tmpfs.0.path().join("state"), mode, "flush = \"50ms\"", "");
+        let server = state.serve();
+        assert!((0..9).all(|_| take(&server, "k")));
+        await_readiness(&server, "degraded: journal behind");
+        assert!(take(&server, "k") && !take(&server, "k"));
+        assert!(tmpfs.mounted("remount,size=64m"));
+        await_readiness(&server, "ready");
+        server.kill();
+        let server = state.serve();
+        assert!(!take(&server, "k"));
+        server.stop();
+    }
 }
 
 /// The journal is written on where the directory is moved to, and read where it was.
