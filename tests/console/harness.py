@@ -97,6 +97,12 @@ class Server:
             time.sleep(0.02)
         raise AssertionError(f"the server does not start:\n{self.log.read_text()}")
 
+    def replace(self, text):
+        """Puts another file in its place. One that is written in place is empty for a moment, and the server may read it then."""
+        new = self.file.with_suffix(".new")
+        new.write_text(text)
+        new.replace(self.file)
+
     def call(self, path, body=None, method=None, headers=None, raw=None):
         """One call of the API, without a browser."""
         data = raw.encode() if raw is not None else json.dumps(body).encode() if body is not None else None

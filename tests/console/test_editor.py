@@ -237,7 +237,7 @@ class Editor(Journey):
         server = self.server(FORUM)
         page, text = self.edit(server, expected=("412 (Precondition Failed)",))
         text.fill(FORUM + "# mine\n")
-        server.file.write_text("# theirs\n" + FORUM)
+        server.replace("# theirs\n" + FORUM)
         with self.timed("a file that changes under a draft is told", 3):
             expect(page.get_by_text("The file has changed under your draft.")).to_be_visible()
         # Publishing leads to the conflict view.
@@ -253,7 +253,7 @@ class Editor(Journey):
         publish.click()
         dialog = page.get_by_role("dialog", name="Publish the draft")
         expect(dialog).to_be_visible()
-        server.file.write_text("# theirs again\n" + FORUM)
+        server.replace("# theirs again\n" + FORUM)
         with page.expect_response(lambda answer: answer.request.method == "PUT") as refused:
             dialog.get_by_role("button", name="Publish", exact=True).click()
         self.assertEqual(refused.value.status, 412)
@@ -263,14 +263,14 @@ class Editor(Journey):
     def test_08_a_broken_file(self):
         server = self.server(FORUM)
         page = self.open(server)
-        server.file.write_text(FORUM.replace("limits", "limit", 1))
+        server.replace(FORUM.replace("limits", "limit", 1))
         broken = page.get_by_role("link", name=re.compile("rules broken"))
         with self.timed("a broken file is told", 3):
             expect(broken).to_be_visible()
         broken.click()
         expect(page.locator(".report")).to_contain_text("did you mean")
         self.assertEqual(server.call("/v1/peek", {"fields": {"act": "reply", "user": "42"}})["limit"], 5, "the old rules hold")
-        server.file.write_text(FORUM)
+        server.replace(FORUM)
         expect(broken).to_have_count(0)
 
 

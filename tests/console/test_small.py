@@ -110,7 +110,7 @@ class Small(Journey):
         expect(dialog).to_have_count(0)
         expect(text).to_have_value(FORUM)
         text.fill(FORUM + "# mine\n")
-        server.file.write_text("# theirs\n" + FORUM)
+        server.replace("# theirs\n" + FORUM)
         self.button(page, "Compare").click()
         self.button(page, "take theirs").click()
         self.button(page, "Continue with this text").click()
@@ -147,9 +147,9 @@ class Small(Journey):
         self.reach(page, page.get_by_role("combobox", name="rule"))
         self.reach(page, page.get_by_role("searchbox"))
         self.button(page, "pause", exact=False)
-        server.file.write_text(FORUM.replace("limits", "limit", 1))
+        server.replace(FORUM.replace("limits", "limit", 1))
         self.reach(page, page.get_by_role("link", name=re.compile("rules broken")))
-        server.file.write_text(FORUM)
+        server.replace(FORUM)
 
     def away(self, page, server):
         """Journey 14."""

@@ -80,8 +80,10 @@ function Loaded({ file, again }) {
     say(w("editor.discarded"), { label: w("undo"), run: () => draft.set(before) });
   };
   const publish = () => (moved ? setResolving(true) : mayPublish && setDialog("publish"));
-  const published = (answer, oldVersion) => {
-    draft.set(null);
+  const published = (answer, sent, sentEtag, oldVersion) => {
+    // What was typed while the publication was under way is a draft of what is published.
+    const now = draft.get();
+    draft.set(now && now.text !== sent ? { ...now, base: sent, etag: sentEtag } : null);
     setDialog(null);
     setCompared(null);
     again();
@@ -102,8 +104,10 @@ function Loaded({ file, again }) {
     setResolving(true);
   };
   const merged = (next) => {
+    const before = own;
     draft.set(next === file.text ? null : { text: next, base: file.text, etag: file.etag });
     setResolving(false);
+    say(w("conflict.merged"), { label: w("undo"), run: () => draft.set(before) });
   };
   const recent = [...history].sort((a, b) => b.version - a.version);
   const right = html`${recent.length > 1 && isRecent(recent[0].time) && !view && html`<button type="button" class="b bare hide" disabled=${!write} onClick=${() => setDialog({ back: recent[1].version })}>${w("editor.rollBack", { version: recent[1].version })}</button>`}
@@ -111,7 +115,7 @@ function Loaded({ file, again }) {
   return html`<${Page} title=${w("page.edit")} right=${right}>
     <${RestartNotice} />
     ${moved && !resolving && html`<${Notice} title=${w("editor.moved")} action=${html`<button type="button" class="b" onClick=${() => setResolving(true)}>${w("editor.resolve")}</button>`}>${w("editor.moved.more")}</${Notice}>`}
-    ${moved && resolving ? html`<${Conflict} base=${own.base} yours=${own.text} theirs=${file.text} done=${merged} />` : html`
+    ${moved && resolving ? html`<${Conflict} key=${file.etag} base=${own.base} yours=${own.text} theirs=${file.text} done=${merged} />` : html`
       <${Steps} errors=${errors.length} warnings=${warningsOf(check)} tried=${own?.tried === true} changes=${changes} changed=${changed} checking=${check.checking} blocked=${reason({ view, write, changed, moved, check, errors })} publish=${publish} view=${view} show=${{ findings, difference }} />
       <div class="cols c-ed">
         <div class="stack">
@@ -128,7 +132,7 @@ function Loaded({ file, again }) {
           <${Versions} etag=${file.etag} compare=${(title, before, after) => setCompared({ title, before, after })} changed=${rolledBack} />
         </div>
       </div>`}
-    ${dialog === "publish" && html`<${PublishDialog} text=${text} base=${base} etag=${own?.etag ?? file.etag} restart=${check.restart} close=${() => setDialog(null)} done=${(answer) => published(answer, version)} conflicted=${conflicted} />`}
+    ${dialog === "publish" && html`<${PublishDialog} text=${text} base=${base} etag=${own?.etag ?? file.etag} restart=${check.restart} close=${() => setDialog(null)} done=${(answer, sentEtag) => published(answer, text, sentEtag, version)} conflicted=${conflicted} />`}
     ${dialog?.back && html`<${RollBack} version=${dialog.back} etag=${file.etag} close=${() => setDialog(null)} done=${rolledBack} />`}
   </${Page}>`;
 }

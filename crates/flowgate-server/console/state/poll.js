@@ -18,6 +18,7 @@ class Source {
     this.intervals = new Map();
     this.timer = null;
     this.underWay = false;
+    this.isOld = false;
   }
 
   watch(owner, seconds) {
@@ -33,6 +34,12 @@ class Source {
   soon() {
     clearTimeout(this.timer);
     if (!this.underWay && mayAsk() && this.intervals.size) this.ask();
+  }
+
+  /** Asks for what is there from now on. An answer that is under way may be older. */
+  anew() {
+    this.isOld = this.underWay;
+    this.soon();
   }
 
   async ask() {
@@ -53,6 +60,9 @@ class Source {
       }
     }
     this.underWay = false;
+    const isOld = this.isOld;
+    this.isOld = false;
+    if (isOld && wait === null) return this.soon();
     const seconds = wait ?? Math.min(...this.intervals.values());
     if (this.intervals.size && Number.isFinite(seconds)) this.timer = setTimeout(() => this.soon(), seconds * 1000);
   }
@@ -96,7 +106,7 @@ export function usePoll(path, seconds, options) {
   const key = path && JSON.stringify([path, options ?? null]);
   const source = useMemo(() => (path ? sourceOf(path, options) : NOTHING), [key]);
   useEffect(() => (path ? source.watch({}, seconds) : undefined), [source, seconds]);
-  return { ...useCell(source.state), again: () => source.soon() };
+  return { ...useCell(source.state), again: () => source.anew() };
 }
 
-const NOTHING = { state: cell({ data: null, error: null }), soon() {} };
+const NOTHING = { state: cell({ data: null, error: null }), anew() {} };

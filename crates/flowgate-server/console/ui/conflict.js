@@ -8,7 +8,7 @@ import { Card, Notice } from "./basics.js";
 import { html } from "./html.js";
 import { w } from "./words.js";
 
-/** @param props base, yours, theirs: texts; done(text): the merged text, which is then based on theirs */
+/** @param props key: another where theirs is another, as the choices hold for one text; base, yours, theirs: texts; done(text): the merged text, which is then based on theirs */
 export function Conflict({ base, yours, theirs, done }) {
   const parts = useMemo(() => merge(base, yours, theirs), [base, yours, theirs]);
   const [choices, setChoices] = useState(new Map());

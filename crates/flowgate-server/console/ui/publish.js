@@ -33,8 +33,8 @@ export function PublishDialog({ text, base, etag, restart, close, done, conflict
     setBusy(true);
     try {
       const headers = { "If-Match": etag, ...noteHeader(note) };
-      const { body } = await call("/v1/rules", { method: "PUT", toml: text, headers, patience: PATIENCE_MS });
-      done(body);
+      const { body, etag: sentEtag } = await call("/v1/rules", { method: "PUT", toml: text, headers, patience: PATIENCE_MS });
+      done(body, sentEtag);
     } catch (mistake) {
       if (mistake instanceof Refused && mistake.status === 412) return conflicted();
       noteFailure(mistake);

@@ -110,7 +110,7 @@ export default {
   "diff.same": "没有差异。", "diff.skipped": "{n} 行相同", "diff.whole": "完整文件", "diff.fold": "只看改动", "diff.added": "新增：", "diff.removed": "删除：",
   "history": "历史", "author.token": "管理员 token", "author.file": "来自磁盘上的文件", "history.version": "版本", "history.published": "发布时间", "history.before": "{at} 之前", "history.note": "备注", "history.size": "大小", "history.inForce": "生效中", "history.again": "恢复自 v{version}", "history.difference": "差异", "history.changes": "改动", "history.changed": "v{version} 相对 v{before} 的改动", "history.back": "回滚", "history.all": "全部 {n} 个", "history.none": "尚未通过服务端发布过。", "history.compared": "与 v{version} 的差异",
   "history.back.title": "回滚到 v{version}", "history.back.change": "回滚带来的改动", "history.back.more": "旧内容将成为新版本。规则立即生效；其他设置大多在服务端下次启动时生效。", "history.back.do": "回滚到 v{version}", "history.rolledBack": "v{version} 的规则已作为 v{next} 生效。",
-  "conflict.title": "文件在草稿开始之后已被修改。", "conflict.more": "逐处采纳或不采纳对方的修改。你的内容不会丢失，对方的修改也不会在未经查看时被覆盖。", "conflict.parts": "改动", "conflict.missing": "还有 {n} 处待决定", "conflict.ready": "全部已决定", "conflict.takeAll": "全部采纳对方", "conflict.done": "以此内容继续",
+  "conflict.title": "文件在草稿开始之后已被修改。", "conflict.more": "逐处采纳或不采纳对方的修改。你的内容不会丢失，对方的修改也不会在未经查看时被覆盖。", "conflict.parts": "改动", "conflict.missing": "还有 {n} 处待决定", "conflict.ready": "全部已决定", "conflict.takeAll": "全部采纳对方", "conflict.done": "以此内容继续", "conflict.merged": "草稿已改为以对方的内容为基础。",
   "conflict.base": "原文", "conflict.theirs": "对方", "conflict.yours": "我的", "conflict.take": "采纳对方", "conflict.keep": "保留我的", "conflict.both": "两者都要", "conflict.kind.yours": "你修改的", "conflict.kind.theirs": "对方修改的", "conflict.kind.both": "双方改动相同", "conflict.kind.conflict": "双方都有修改",
 
   // 试运行
