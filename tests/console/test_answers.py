@@ -107,6 +107,40 @@ class Answers(Journey):
             self.assertGreaterEqual(asked[1] - asked[0], 1.9, path)
             page.unroute(re.compile(re.escape(path)))
 
+    def tried(self, answer):
+        """The page Try with a sample, whose first try has this answer. Returns the page and the tries so far."""
+        server = self.server(FORUM)
+        server.call("/v1/sample", {"for": "1m"})
+        server.take(7, act="reply", user="42")
+        server.call("/v1/sample", {"for": "0s"})
+        page = self.open(server, expected=LOST)
+        asked = []
+
+        def first(route):
+            asked.append(route.request)
+            return answer(route) if len(asked) == 1 else route.continue_()
+
+        page.route(re.compile("/v1/rules/try$"), first)
+        self.go(page, "#/try")
+        return page, asked
+
+    def test_a_try_that_is_refused_says_why_and_is_made_again_by_a_click(self):
+        body = '{"error":"the try took longer than 10 seconds","field":null}'
+        page, asked = self.tried(lambda route: route.fulfill(status=503, headers={"Retry-After": "1", "Content-Type": "application/json"}, body=body))
+        told = page.get_by_role("alert")
+        expect(told).to_have_text("the try took longer than 10 seconds. Again in 1 s.")
+        # It is heavy for the server: the page does not repeat it by itself.
+        self.outlasts_some_polls(page)
+        self.assertEqual(len(asked), 1)
+        page.get_by_role("button", name="Try once more").click(timeout=10_000)
+        expect(page.get_by_role("heading", name="By rule")).to_be_visible()
+        expect(told).to_have_count(0)
+
+    def test_a_try_without_an_answer_is_made_again_when_the_server_is_back(self):
+        page, asked = self.tried(lambda route: route.abort())
+        expect(page.get_by_role("heading", name="By rule")).to_be_visible(timeout=20_000)
+        self.assertEqual(len(asked), 2)
+
     def test_a_write_that_is_told_to_wait_says_so(self):
         server = self.server(FORUM)
         page = self.open(server, "#/bans", expected=LOST)

@@ -7,7 +7,7 @@ import { firstCount, ruleBlocks } from "../lib/toml.js";
 import { call } from "../state/api.js";
 import { useCell } from "../state/cell.js";
 import { draft, noteTried } from "../state/draft.js";
-import { noteFailure } from "../state/link.js";
+import { away, noteFailure } from "../state/link.js";
 import { usePoll } from "../state/poll.js";
 import { address, replaceQuery, route } from "../state/route.js";
 import { useEffect, useMemo, useState } from "../vendor/hooks.js";
@@ -38,15 +38,18 @@ export function Try() {
     ${off && html`<p>${w("try.off")}</p><${Command} text="flowgate replay access.log --config flowgate.toml --compare draft.toml --report report.html" />`}
     ${!off && sample && !sample.requests && sample.state !== "recording" && html`<${Lead} more=${`${view ? `${w("publish.view")}${gap()}${w("try.view")}${gap()}` : ""}${w("try.empty.more")}`}>${w("try.empty")}</${Lead}>`}
     ${!off && sample && html`<${SampleBar} sample=${sample} again=${again} text=${text} />`}
-    <${Mistake} error=${result.error} />
+    ${result.error && html`<div class="tools"><${Mistake} error=${result.error} /><button type="button" class="b" disabled=${result.busy} onClick=${result.again}>${w("try.retry")}</button></div>`}
     ${result.busy && !result.data && html`<p class="muted" role="status">${w("try.busy")}</p>`}
     ${result.data && html`<${Result} data=${result.data} draft=${own !== null} text=${text} seconds=${Math.round((sample?.until ?? 0) - (sample?.since ?? 0))} />`}
   </${Page}>`;
 }
 
-/** Tries a text once a sample is complete. */
+/** Tries a text once a sample is complete, and again when the server is back if there was no answer. A try that is refused waits for a click. */
 function useTry(sample, text) {
   const [state, setState] = useState({ data: null, error: null, busy: false });
+  const [turn, setTurn] = useState(0);
+  const again = () => setTurn((count) => count + 1);
+  const gone = useCell(away) !== null;
   // A recording without an end is tried as it is when the page comes up and when the draft changes.
   const endless = sample?.state === "recording" && sample.until === null;
   const ready = sample && (sample.state !== "recording" || endless) && sample.requests > 0 && typeof text === "string";
@@ -54,17 +57,24 @@ function useTry(sample, text) {
   useEffect(() => {
     if (!key) return setState({ data: null, error: null, busy: false });
     // The numbers of the draft before stay until those of this one are there.
-    setState((old) => ({ ...old, busy: true }));
+    setState((old) => ({ ...old, busy: true, lost: false }));
     const stop = new AbortController();
     call("/v1/rules/try", { toml: text, signal: stop.signal, patience: PATIENCE_MS })
       .then(({ body }) => {
         setState({ data: body, error: null, busy: false });
         noteTried(text);
       })
-      .catch((error) => stop.signal.aborted || noteFailure(error) || setState({ data: null, error, busy: false }));
+      .catch((error) => {
+        if (stop.signal.aborted) return;
+        if (noteFailure(error)) setState((old) => ({ ...old, lost: true }));
+        else setState({ data: null, error, busy: false });
+      });
     return () => stop.abort();
-  }, [key, text]);
-  return state;
+  }, [key, text, turn]);
+  useEffect(() => {
+    if (state.lost && !gone) again();
+  }, [state.lost, gone]);
+  return { ...state, again };
 }
 
 function SampleBar({ sample, again, text }) {
