@@ -64,6 +64,9 @@ struct Shared {
     ordered: Condvar,
     sync: Mutex<SyncOrder>,
     sync_ordered: Condvar,
+    /// Held during a sync. The system tells of a loss once, to one of the syncs of a file.
+    syncing: Mutex<()>,
+    /// A sync has failed, and not all is written anew. No other sync counts until then.
     sync_failed: AtomicBool,
 }
 
@@ -218,9 +221,7 @@ impl<D: Disk, M: AsRef<MemoryStore>> Work<D, M> {
             };
             let began = self.clock.monotonic();
             next_flush = began + part(self.flush, PARTS_OF_PERIOD);
-            if self.shared.sync_failed.swap(false, SeqCst) {
-                self.fail(&io::Error::other("the disk did not sync"));
-            }
+            self.heed_failed_sync();
             if self.writer.file().is_none() && !self.recover() {
                 next_flush = began + Span::from(RETRY_INTERVAL);
                 continue;
@@ -282,9 +283,9 @@ impl<D: Disk, M: AsRef<MemoryStore>> Work<D, M> {
         (order.next, order.stops) = (None, true);
         drop(order);
         self.shared.sync_ordered.notify_one();
-        if self.shared.sync_failed.swap(false, SeqCst) {
-            self.fail(&io::Error::other("the disk did not sync"));
-        }
+        // A sync that is under way ends first.
+        drop(lock(&self.shared.syncing));
+        self.heed_failed_sync();
         let epoch = self.shared.epoch.fetch_add(1, SeqCst);
         let mut last = || {
             if self.writer.file().is_none() {
@@ -347,11 +348,17 @@ impl<D: Disk, M: AsRef<MemoryStore>> Work<D, M> {
         let (disk, shared, reporter) =
             (Arc::clone(self.writer.disk()), Arc::clone(&self.shared), Arc::clone(&self.reporter));
         let sync = move || {
+            let _one_at_a_time = lock(&shared.syncing);
+            if shared.sync_failed.load(SeqCst) {
+                return Err(did_not_sync());
+            }
             let synced = disk.sync(&file);
             if synced.is_ok() {
                 shared.status.syncs.fetch_add(1, Relaxed);
                 shared.status.synced_until.fetch_max(began.as_nanos(), Relaxed);
                 reporter.synced(epoch);
+            } else {
+                shared.sync_failed.store(true, SeqCst);
             }
             synced
         };
@@ -371,6 +378,13 @@ impl<D: Disk, M: AsRef<MemoryStore>> Work<D, M> {
             }
         }));
         self.shared.sync_ordered.notify_one();
+    }
+
+    /// Gives up a file that the other thread could not sync.
+    fn heed_failed_sync(&mut self) {
+        if self.shared.sync_failed.load(SeqCst) && self.writer.file().is_some() {
+            self.fail(&did_not_sync());
+        }
     }
 
     /// The disk has failed.
@@ -393,6 +407,7 @@ impl<D: Disk, M: AsRef<MemoryStore>> Work<D, M> {
             self.fail(&error);
             return false;
         }
+        self.shared.sync_failed.store(false, SeqCst);
         self.shared.status.is_failing.store(false, Relaxed);
         self.reporter.failure(None);
         self.note();
@@ -428,6 +443,10 @@ fn sync_loop(shared: &Shared) {
             None => order = shared.sync_ordered.wait(order).unwrap_or_else(PoisonError::into_inner),
         }
     }
+}
+
+fn did_not_sync() -> io::Error {
+    io::Error::other("the disk did not sync")
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -21,6 +21,8 @@ const SEED: Seed = Seed([1, 2]);
 struct TroubledDisk {
     disk: FileDisk,
     fails: AtomicBool,
+    /// The next sync beside the thread that writes fails, and no other sync hears of it.
+    loses: AtomicBool,
     /// Held by a test that lets syncs wait.
     gate: Mutex<()>,
     is_syncing: AtomicBool,
@@ -28,8 +30,14 @@ struct TroubledDisk {
 
 impl TroubledDisk {
     fn new(directory: &TempDir) -> Arc<TroubledDisk> {
-        let [fails, is_syncing] = [const { AtomicBool::new(false) }; 2];
-        Arc::new(TroubledDisk { disk: FileDisk::new(directory.path()), fails, gate: Mutex::default(), is_syncing })
+        let [fails, loses, is_syncing] = [const { AtomicBool::new(false) }; 3];
+        Arc::new(TroubledDisk {
+            disk: FileDisk::new(directory.path()),
+            fails,
+            loses,
+            gate: Mutex::default(),
+            is_syncing,
+        })
     }
 }
 
@@ -48,9 +56,16 @@ impl Disk for TroubledDisk {
     }
 
     fn sync(&self, file: &Self::File) -> io::Result<()> {
+        let is_beside = std::thread::current().name() == Some("journal-sync");
+        if !is_beside && self.loses.load(SeqCst) {
+            return self.disk.sync(file);
+        }
         self.is_syncing.store(true, SeqCst);
         drop(self.gate.lock().unwrap());
         self.is_syncing.store(false, SeqCst);
+        if is_beside && self.loses.swap(false, SeqCst) {
+            return Err(io::Error::other("the disk has lost what was written"));
+        }
         self.disk.sync(file)
     }
 
@@ -149,6 +164,38 @@ fn a_sync_that_ends_after_a_failed_write_does_not_report_a_recovery() {
     next_that_fails(&reports, false);
     assert_eq!(counters(&directory), 1, "all is written once the recovery is reported");
     journal.stop();
+}
+
+/// The system tells of a loss once. Syncs of the same file beside and behind the one that hears of it find nothing wrong.
+#[test]
+fn no_change_counts_as_synced_while_a_sync_of_its_file_fails() {
+    for is_wanted in [true, false] {
+        let (directory, memory) = (tempfile::tempdir().unwrap(), store());
+        let disk = TroubledDisk::new(&directory);
+        let (journal, reports) = start(&disk, &memory, Box::new(NoCompanion));
+        eventually("the base is finished", || disk.list().unwrap().iter().any(|name| name.ends_with(".fgj")));
+        let gate = disk.gate.lock().unwrap();
+        disk.loses.store(true, SeqCst);
+        eventually("a sync is under way", || disk.is_syncing.load(SeqCst));
+        take(&memory, "a");
+        let (epoch, flushes) = (journal.epoch(), journal.status().flushes());
+        if is_wanted {
+            journal.want(epoch);
+        }
+        eventually("the change is written", || journal.status().flushes() > flushes + u64::from(!is_wanted));
+        if is_wanted {
+            // A sync that does not wait for the one under way ends by now.
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        drop(gate);
+        let first = std::iter::repeat_with(|| next(&reports))
+            .find(|report| report.epoch >= epoch || report.failure.is_some())
+            .unwrap();
+        assert!(first.epoch < epoch && first.failure.is_some(), "epoch {epoch}, wanted: {is_wanted}: {first:?}");
+        next_that_fails(&reports, false);
+        assert_eq!(counters(&directory), 1, "all is written anew");
+        journal.stop();
+    }
 }
 
 /// Panics while a test says so.
