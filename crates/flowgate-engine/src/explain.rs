@@ -98,8 +98,8 @@ impl Decider {
         explanation
     }
 
-    /// What a `peek` of the request asks of the store, and where its subjects stand with rules that ban and do not
-    /// match.
+    /// The plan of a `peek`, and the bans of the request's subjects by rules that this plan leaves out, such as those that do
+    /// not match the request.
     pub fn plan_to_explain<'r>(&self, rules: &'r RuleSet, request: &Request<'_>, now: Time) -> Plan<'r> {
         let mut plan = self.plan(rules, Op::Peek, request, now);
         let values = rules.read(request);

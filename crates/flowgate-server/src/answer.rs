@@ -1,8 +1,10 @@
-//! An answer that is there at once, or after a round trip to the store that several nodes share.
+//! An answer that is there at once, or later: after a round trip to the store that several nodes share, or once a change is on the
+//! disk.
 //!
 //! Rule       The call to the store is sent before an [`Answer`] is returned, whether or not a caller awaits the
 //!            answer. Calls that are made one after the other therefore share a round trip.
-//! Invariant  An answer from memory is [`Answer::Now`]: no allocation, no future, no wait.
+//! Invariant  A decision from memory is [`Answer::Now`]: no allocation, no future, no wait. With `durable = "always"` one that
+//!            changed a counter waits for the disk.
 
 use std::fmt;
 use std::future::ready;
@@ -41,7 +43,7 @@ impl<T> Answer<T> {
         Answer::Later(Box::pin(future))
     }
 
-    /// The answer, if it is there: always, where counters live in memory.
+    /// The answer, if it is there. A decision from memory always is, unless `durable = "always"` makes it wait for the disk.
     pub fn now(self) -> Option<T> {
         match self {
             Answer::Now(value) => Some(value),

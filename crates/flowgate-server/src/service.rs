@@ -8,7 +8,8 @@
 //!            What Redis says is on Redis's time and is not converted.
 //!
 //! Rule       A call never blocks: it may be made from an event loop. Where counters live in memory its answer is there
-//!            at once ([`Answer::Now`]); where several nodes share them, after a round trip.
+//!            at once ([`Answer::Now`]) or, with `durable = "always"`, once its change is on the disk; where several nodes
+//!            share them, after a round trip.
 
 mod bans;
 mod give_back;

@@ -84,7 +84,8 @@ fn names_fingerprint(names: &[Vec<u8>]) -> u128 {
     hasher.finish128().as_u128()
 }
 
-/// The fingerprint of the first `most` + 1 bytes, as of a file that was read.
+/// The fingerprint of the file's first `most` + 1 bytes. A load reads no more, so an unchanged file has the same fingerprint as when
+/// it was loaded.
 fn file_fingerprint(path: &Path, most: u64) -> io::Result<u128> {
     let (mut hasher, mut chunk) = (SipHasher13::new(), vec![0; CHUNK_BYTES]);
     let mut file = files::open(path)?.take(most + 1);

@@ -244,12 +244,12 @@ fn secret_in_line(line: &str, is_in_auth: bool, is_value: bool) -> Option<usize>
     line.match_indices(['=', ':']).map(|(at, _)| at).find(follows_name).map(value_at)
 }
 
-/// The end of a text in which a name is looked for.
+/// The bytes at the end of a text in which a name is looked for.
 const MAX_NAME_BYTES: usize = 256;
 
 /// True if a text is, or ends with, a key that sounds like a secret.
 fn is_secret_name(text: &str) -> bool {
-    // No name is longer, so the search is short whatever the line.
+    // No key of the configuration is longer, so only the end of the text is searched, however long the line is.
     let text = &text[text.floor_char_boundary(text.len().saturating_sub(MAX_NAME_BYTES))..];
     let key = text.rsplit(|char: char| !char.is_alphanumeric() && char != '_' && char != '-').next().unwrap_or(text);
     let key = key.to_ascii_lowercase();

@@ -145,7 +145,7 @@ impl Reply {
         let mut response = Response::new(Full::new(body));
         *response.status_mut() = self.status;
         let mut start = 0;
-        // No value has a line break in it.
+        // Header values hold no line break, so each line is one header.
         for line in lines.split_inclusive(|byte| *byte == b'\n') {
             let end = start + line.len() - b"\r\n".len();
             let colon = line.iter().position(|byte| *byte == b':').unwrap_or(0);

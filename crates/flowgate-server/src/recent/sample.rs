@@ -118,7 +118,7 @@ impl Sample {
         self.is_on.store(true, Relaxed);
     }
 
-    /// Ends a recording now and keeps it. One that always goes on stays.
+    /// Ends a recording now and keeps it. A recording without an end (`console.sample = "always"`) goes on.
     pub(crate) fn stop(&self, now: Time) {
         let mut recording = self.recording.lock();
         if let Some(Recording { until: Some(until), .. }) = &mut *recording {
@@ -127,7 +127,7 @@ impl Sample {
         }
     }
 
-    /// Forgets the recording. One that always goes on begins anew.
+    /// Forgets the recording. A recording without an end begins anew.
     pub(crate) fn forget(&self, now: Time) {
         let mut recording = self.recording.lock();
         match recording.take().filter(|recording| recording.until.is_none()) {

@@ -15,9 +15,9 @@ use crate::tls::Certificates;
 pub(crate) struct CertificateWatch {
     /// `None`: the configuration has no certificates.
     files: Option<config::Tls>,
-    /// At the last look.
+    /// The stamps of the files when they were last looked at.
     last: Stamps,
-    /// Before the last attempt read them.
+    /// The stamps of the files just before the last attempt to read them.
     read: Stamps,
     /// The files in force, and how they looked before they were read; `None`: the server has no TLS.
     in_force: Option<(config::Tls, Stamps)>,

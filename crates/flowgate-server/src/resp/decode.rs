@@ -80,7 +80,7 @@ impl Decoder {
         Self { buffer: Vec::new(), begin: 0, partial: Partial::default(), max_command }
     }
 
-    /// Sets the bound of the next commands.
+    /// Sets the most bytes of a command, from the next one on.
     pub(crate) fn set_max_command(&mut self, max_command: usize) {
         self.max_command = max_command;
     }

@@ -35,7 +35,7 @@ fn as_compared(rule: &RuleDef, paths: PathSpelling) -> RuleDef {
     rule
 }
 
-/// A shadow rule decides nothing.
+/// True if the rule decides without a limit. A shadow rule never decides.
 fn is_direct(rule: &RuleDef) -> bool {
     matches!(rule.limits, Limits::None) && !rule.shadow
 }

@@ -144,8 +144,8 @@ impl OwnedPlan {
         (self.groups() == 0).then(|| self.under(&self.rules, now.into()).conclude(now))
     }
 
-    /// What `conclude` makes of the outcomes and of Redis's time, by the reply to the call of the whole plan, or
-    /// by those to the calls of all groups.
+    /// Reads the replies (one to the call of the whole plan, or one to the call of each group) and gives their outcomes and Redis's
+    /// time to `conclude`.
     ///
     /// # Errors
     /// When one of the replies has no decision in it.

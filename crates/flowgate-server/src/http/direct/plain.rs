@@ -78,7 +78,7 @@ fn is_plain_in_query(byte: u8) -> bool {
 fn announced(headers: &[Header<'_>]) -> Option<Option<usize>> {
     let mut length = None;
     for Header { name, value } in headers {
-        // By their lengths, most names are none of these.
+        // Comparing lengths first rules out most names.
         let is_plain = match name.len() {
             6 => !name.eq_ignore_ascii_case("expect"),
             7 => !name.eq_ignore_ascii_case("upgrade") && !name.eq_ignore_ascii_case("trailer"),
