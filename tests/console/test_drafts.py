@@ -108,6 +108,22 @@ class Drafts(Journey):
         expect(dialog).to_have_count(0)
         self.assertEqual(server.file.read_text(), MINE + "# more\n")
 
+    def test_what_is_published_stays_in_the_editor_until_it_is_read_again(self):
+        server, page, text = self.edit(MINE)
+        publish = page.get_by_role("button", name="Publish…")
+        expect(publish).to_be_enabled()
+        publish.click()
+        waiting = self.hold(page, "GET")
+        dialog = page.get_by_role("dialog", name="Publish the draft")
+        dialog.get_by_role("button", name="Publish", exact=True).click()
+        self.await_held(page, waiting)
+        self.assertEqual(text.input_value(), MINE)
+        text.fill(MINE + "# more\n")
+        expect(page.get_by_text("The file has changed under your draft.")).to_have_count(0)
+        self.release(waiting)
+        expect(publish).to_be_enabled()
+        expect(text).to_have_value(MINE + "# more\n")
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -24,7 +24,7 @@ import { w, wx } from "../ui/words.js";
 import { Painted } from "./start.js";
 
 export function Editor() {
-  const { data: text, etag, error, again } = usePoll("/v1/rules", Infinity);
+  const { data: text, etag, error, again, know } = usePoll("/v1/rules", Infinity);
   const fileEtag = useCell(stats)?.file_etag;
   const seen = useRef(fileEtag);
   useEffect(() => {
@@ -34,7 +34,7 @@ export function Editor() {
   }, [fileEtag]);
   if (error?.status === 409 || error?.status === 404) return html`<${NoFile} />`;
   if (typeof text !== "string") return html`<${Page} title=${w("page.edit")} />`;
-  return html`<${Loaded} file=${{ text, etag }} again=${again} />`;
+  return html`<${Loaded} file=${{ text, etag }} again=${again} know=${know} />`;
 }
 
 function NoFile() {
@@ -43,7 +43,7 @@ function NoFile() {
     <${Command} text=${example} block><${Painted} text=${example} /></${Command}><${Command} text="flowgate serve --config flowgate.toml" /></${Page}>`;
 }
 
-function Loaded({ file, again }) {
+function Loaded({ file, again, know }) {
   const own = useCell(draft);
   const { write, view } = useRights();
   const text = own?.text ?? file.text;
@@ -83,6 +83,7 @@ function Loaded({ file, again }) {
   const published = (answer, sent, sentEtag, oldVersion) => {
     // What was typed while the publication was under way is a draft of what is published.
     const now = draft.get();
+    know(sent, sentEtag);
     draft.set(now && now.text !== sent ? { ...now, base: sent, etag: sentEtag } : null);
     setDialog(null);
     setCompared(null);

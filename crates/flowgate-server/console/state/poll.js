@@ -100,13 +100,14 @@ export function sourceOf(path, options) {
 /**
  * The last answer of a source, asked every `seconds` while the component is there (Infinity: once).
  * A null path asks nothing.
- * @returns {{ data: any, error: Error | null, etag?: string, again: () => void }}
+ * `know` puts there what a write has made of it, until it is read again.
+ * @returns {{ data: any, error: Error | null, etag?: string, again: () => void, know: (data: any, etag: string) => void }}
  */
 export function usePoll(path, seconds, options) {
   const key = path && JSON.stringify([path, options ?? null]);
   const source = useMemo(() => (path ? sourceOf(path, options) : NOTHING), [key]);
   useEffect(() => (path ? source.watch({}, seconds) : undefined), [source, seconds]);
-  return { ...useCell(source.state), again: () => source.anew() };
+  return { ...useCell(source.state), again: () => source.anew(), know: (data, etag) => source.state.set({ data, etag, error: null }) };
 }
 
 const NOTHING = { state: cell({ data: null, error: null }), anew() {} };
