@@ -19,7 +19,7 @@ mod ticks;
 pub(crate) use approx::{Approx, Pair};
 pub(crate) use bucket::{Bucket, FullAt, Pace};
 pub(crate) use fixed::{Fixed, Window, WindowCount};
-pub(crate) use sliding::{Entries, Entry, Log, MAX_ENTRIES, Sliding};
+pub(crate) use sliding::{Entries, Entry, Log, MAX_WORDS, Sliding};
 
 use crate::ask::{Ask, Op};
 use crate::ban::LastBan;

@@ -10,12 +10,13 @@
 //!
 //! Memory: up to N = 1024, units keep their own time (those of one request share an entry). Above, times are
 //! rounded **up** to a grid of P/1024, so at most 1025 entries are kept; a unit is held one grid step too long at
-//! most, never too short. An entry takes 8 bytes, or 16 where a request has more than three units. A single entry, all that most
+//! most, never too short. A log that limits of different numbers charge in turn may need more entries: the oldest ones join then,
+//! and leave with the last of them. An entry takes 8 bytes, or 16 where a request has more than three units. A single entry, all that most
 //! keys ever have, needs no log at all, and a few need no memory beside the log's place.
 
 mod entries;
 
-pub(crate) use entries::Entries;
+pub(crate) use entries::{Entries, MAX_WORDS};
 
 #[cfg(feature = "portable")]
 use super::MAX_EXACT_INTEGER;
@@ -29,8 +30,8 @@ use crate::time::{NANOS_PER_MICRO, Span};
 /// The most entries that keep their exact time; also the number of grid steps in a period.
 const MAX_EXACT_ENTRIES: u64 = 1024;
 
-/// The most entries a log ever has: a whole period of grid steps and the one that is being left.
-pub(crate) const MAX_ENTRIES: usize = MAX_EXACT_ENTRIES as usize + 1;
+/// The most entries of a log that one limit charges: a whole period of grid steps and the one that is being left.
+const MAX_ENTRIES: usize = MAX_EXACT_ENTRIES as usize + 1;
 
 /// The numbers of a sliding limit.
 #[derive(Clone, Debug)]
@@ -268,6 +269,7 @@ impl Log {
                 }
                 log.push_back(new, most);
                 log.keep_newest(most);
+                log.keep_bounded();
             }
         }
     }

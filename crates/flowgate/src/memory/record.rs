@@ -23,7 +23,7 @@
 
 use super::key::Tag;
 use super::slot::{Kind, Slot};
-use crate::algorithm::{Entries, Entry, Log, MAX_ENTRIES};
+use crate::algorithm::{Entries, Entry, Log, MAX_WORDS};
 
 const LONG_BIT: u8 = 0x80;
 /// In the place of a slot's changed bit, which no record has.
@@ -42,8 +42,9 @@ const HEAD_BYTES: usize = 8;
 /// Kind and key, the first instant that is written, the oldest entry, and the units between the two.
 const LOG_HEAD_BYTES: usize = 6 * 8;
 
-/// The longest record that a store writes.
-const _: () = assert!(HEAD_BYTES + LOG_HEAD_BYTES + MAX_ENTRIES * 16 < 32 << 10);
+/// The longest record that a store writes: of a log whose entries are one word each in memory. With the rest of a step of a visit
+/// it fits in a block of a journal, of 64 KiB.
+const _: () = assert!(HEAD_BYTES + LOG_HEAD_BYTES + MAX_WORDS * 16 < 48 << 10);
 
 /// A record: the state of a counter, or what another writer has put beside the states.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -135,7 +136,7 @@ impl<'a> Record<'a> {
                 let [meta, name, from, leaves_at, units, units_before] = words(fixed)?;
                 let (entries, rest) = entries.as_chunks();
                 let oldest = Entry { leaves_at, units };
-                let is_whole = rest.is_empty() && entries.len() <= MAX_ENTRIES;
+                let is_whole = rest.is_empty() && entries.len() <= MAX_WORDS;
                 let slot = Slot::from_record([meta, name, leaves_at, 0])?;
                 is_whole.then_some(Content::Log(slot, LogTail { from, oldest, units_before, entries }))
             }
@@ -189,7 +190,7 @@ impl LogTail<'_> {
         let mut push = |entry: Entry| {
             let is_valid = (1..=most_units - log.total()).contains(&entry.units);
             if is_valid {
-                log.push_back(entry, MAX_ENTRIES as u64);
+                log.push_back(entry, MAX_WORDS as u64);
             }
             is_valid.then_some(())
         };
@@ -209,7 +210,7 @@ impl LogTail<'_> {
         }
         newest.into_iter().try_for_each(&mut push)?;
         let before: u64 = log.iter().take_while(|entry| entry.leaves_at < self.from).map(|entry| entry.units).sum();
-        (before == self.units_before && log.iter().count() <= MAX_ENTRIES).then_some(log)
+        (before == self.units_before && log.iter().count() <= MAX_WORDS).then_some(log)
     }
 }
 

@@ -7,6 +7,8 @@
 //! A log takes 32 bytes beside its ring, so that it never lies across two cache lines.
 
 mod packed;
+#[cfg(test)]
+mod tests;
 
 use super::{Entry, MAX_ENTRIES};
 use packed::{Packed, PackedEntries};
@@ -16,6 +18,10 @@ const INLINE_WORDS: usize = 3;
 /// The fewest words of a ring. As all its sizes, it is odd: glibc and other allocators add 8 bytes to an allocation and round it
 /// up to 16, so that an even number of words would leave eight bytes unused.
 const FEWEST_RING_WORDS: usize = 7;
+
+/// The most words of a log that was charged, and so the most entries: twice as many words as a log of one limit has entries.
+/// Only a log that limits of different numbers have charged would need more.
+pub(crate) const MAX_WORDS: usize = Packed::MAX_WORDS * MAX_ENTRIES;
 
 /// What an allocation of an odd number of words costs on top of its size.
 const ALLOCATION_OVERHEAD_BYTES: usize = 8;
@@ -33,14 +39,14 @@ pub(crate) enum Entries {
         first: u16,
         /// The words that are taken.
         len: u16,
-        /// The words from the oldest on that are as at the last visit, but that the oldest entry may have lost units. A journal
-        /// writes the others.
+        /// The words from the oldest on that are as at the last visit, but that the oldest entry may have other units. A
+        /// journal writes the others.
         unchanged: u16,
         total: u64,
     },
 }
 
-const _: () = assert!(size_of::<Entries>() == 32);
+const _: () = assert!(size_of::<Entries>() <= 32);
 
 impl Default for Entries {
     #[inline]
@@ -174,12 +180,14 @@ impl Entries {
         if inside.len() + added <= packed.capacity() { 0 } else { ring_bytes(self.grown(most)) - self.heap_bytes() }
     }
 
-    /// The words of the next larger ring: twice as many, and not more than a log of `most` units can need. An entry of two words
-    /// has more than two units. With its overhead a ring is a power of two bytes, so that logs use each other's former rings.
+    /// The words of the next larger ring: twice as many, and not more than a log of `most` units can need, unless it has them
+    /// already. An entry of two words has more than two units. With its overhead a ring is a power of two bytes, so that logs use
+    /// each other's former rings.
     fn grown(&self, most: u64) -> usize {
         let words = self.packed().capacity();
-        let enough = usize::try_from(most).unwrap_or(usize::MAX).min(2 * MAX_ENTRIES) + Packed::MAX_WORDS;
-        (2 * words).min(enough).max(words + Packed::MAX_WORDS).max(FEWEST_RING_WORDS) | 1
+        let enough = usize::try_from(most).unwrap_or(usize::MAX).min(MAX_WORDS) + Packed::MAX_WORDS;
+        let doubled = if words < enough { (2 * words).min(enough) } else { 2 * words };
+        doubled.max(words + Packed::MAX_WORDS).max(FEWEST_RING_WORDS) | 1
     }
 
     /// Moves the entries to a ring of so many words, in which they have room.
@@ -295,12 +303,42 @@ impl Entries {
         }
     }
 
+    /// Joins the oldest entries until the log has no more than [`MAX_WORDS`]. Their units leave later than they had to, never
+    /// earlier.
+    #[inline]
+    pub(super) fn keep_bounded(&mut self) {
+        while self.packed().len() > MAX_WORDS {
+            self.join_oldest();
+        }
+    }
+
+    /// Lets the units of the oldest entry leave with those of the next one.
+    #[cold]
+    fn join_oldest(&mut self) {
+        let mut entries = self.packed();
+        let (words, Some(first), Some(second)) = (entries.len(), entries.next(), entries.next()) else { return };
+        let (both, joined) = (words - entries.len(), Packed::new(second.joined_by(first)));
+        if let Entries::Ring { unchanged, .. } = self
+            && usize::from(*unchanged) < both
+        {
+            // The reader of a journal does not have the second one.
+            *unchanged = 0;
+        }
+        self.drop_front(both - joined.len(), 0);
+        self.write_front(&joined);
+    }
+
     /// Drops `units` units of the oldest entry, which has more, in so many words.
     fn shorten_front(&mut self, first: Entry, words: usize, units: u64) {
         let rest = Packed::new(Entry { units: first.units - units, ..first });
         // A part of two words may fit in one.
         self.drop_front(words - rest.len(), units);
-        for (offset, word) in rest.words().iter().enumerate() {
+        self.write_front(&rest);
+    }
+
+    /// Writes an entry over the oldest words.
+    fn write_front(&mut self, entry: &Packed) {
+        for (offset, word) in entry.words().iter().enumerate() {
             let place = self.packed().place(offset);
             self.places()[place] = *word;
         }
@@ -350,120 +388,4 @@ const MAX_IDLE_WORDS: usize = 17;
 
 const fn ring_bytes(words: usize) -> usize {
     words * size_of::<u64>() + ALLOCATION_OVERHEAD_BYTES
-}
-
-#[cfg(test)]
-mod tests {
-    use std::collections::VecDeque;
-
-    use proptest::prelude::*;
-
-    use super::*;
-
-    #[test]
-    fn a_few_need_no_memory_of_their_own() {
-        let mut entries = Entries::default();
-        for number in 1..=10 {
-            entries.push_back(Entry { leaves_at: number, units: 2 }, 100);
-            assert_eq!((entries.iter().count() as u64, entries.total()), (number, 2 * number));
-            assert_eq!(entries.heap_bytes() > 0, number > INLINE_WORDS as u64);
-        }
-        entries.drop_left(4);
-        entries.drop_newest(3);
-        entries.keep_newest(8);
-        let kept: Vec<(u64, u64)> = entries.iter().map(|entry| (entry.leaves_at, entry.units)).collect();
-        assert_eq!(kept, [(5, 1), (6, 2), (7, 2), (8, 2), (9, 1)]);
-    }
-
-    #[derive(Clone, Copy, Debug)]
-    enum Change {
-        Push { after: u64, units: u64 },
-        DropLeft { after: u64 },
-        DropNewest { units: u64 },
-        KeepNewest { most: u64 },
-        Visit,
-    }
-
-    fn changes() -> impl Strategy<Value = Change> {
-        let units = prop_oneof![4 => 1..=3_u64, 2 => 4..=9_u64, 1 => Just(1 << 50)];
-        let after = prop_oneof![4 => 0..=3_u64, 1 => Just(1 << 58)];
-        prop_oneof![
-            8 => (after, units.clone()).prop_map(|(after, units)| Change::Push { after, units }),
-            2 => (0..=4_u64).prop_map(|after| Change::DropLeft { after }),
-            1 => units.prop_map(|units| Change::DropNewest { units }),
-            1 => (1..=60_u64).prop_map(|most| Change::KeepNewest { most }),
-            1 => Just(Change::Visit),
-        ]
-    }
-
-    proptest! {
-        /// The packed entries against a plain list of them. `seen` are those of the last visit: all that a reader of a journal
-        /// has when it reads the entries from `changed_from` on.
-        #[test]
-        fn packed_entries_are_those_of_a_plain_list(changes in prop::collection::vec(changes(), 1..200)) {
-            const MOST: u64 = 1 << 55;
-            let (mut entries, mut plain) = (Entries::default(), VecDeque::<Entry>::new());
-            let mut seen: Vec<Entry> = Vec::new();
-            for change in changes {
-                match change {
-                    Change::Push { after, units } => {
-                        let leaves_at = plain.back().map_or(1, |last| last.leaves_at).saturating_add(after);
-                        let new = Entry { leaves_at, units };
-                        let (held, lacking) = (entries.heap_bytes(), entries.lacking_bytes(new, 0, MOST));
-                        entries.push_back(new, MOST);
-                        prop_assert_eq!(entries.heap_bytes(), held + lacking);
-                        match plain.back_mut() {
-                            Some(last) if leaves_at <= last.leaves_at => last.units += units,
-                            _ => plain.push_back(new),
-                        }
-                    }
-                    Change::DropLeft { after } => {
-                        let now = plain.front().map_or(0, |first| (first.leaves_at - 1).saturating_add(after));
-                        let left = plain.iter().filter(|entry| entry.leaves_at <= now).map(|entry| entry.units);
-                        prop_assert_eq!(entries.left(now), left.sum::<u64>());
-                        entries.drop_left(now);
-                        plain.retain(|entry| entry.leaves_at > now);
-                    }
-                    Change::DropNewest { mut units } => {
-                        entries.drop_newest(units);
-                        while let Some(last) = plain.back_mut().filter(|_| units > 0) {
-                            let taken = last.units.min(units);
-                            last.units -= taken;
-                            units -= taken;
-                            if last.units == 0 {
-                                plain.pop_back();
-                            }
-                        }
-                    }
-                    Change::KeepNewest { most } => {
-                        entries.keep_newest(most);
-                        let mut surplus = plain.iter().map(|entry| entry.units).sum::<u64>().saturating_sub(most);
-                        while let Some(first) = plain.front_mut().filter(|_| surplus > 0) {
-                            let taken = first.units.min(surplus);
-                            first.units -= taken;
-                            surplus -= taken;
-                            if first.units == 0 {
-                                plain.pop_front();
-                            }
-                        }
-                    }
-                    Change::Visit => {
-                        entries.clear_changed();
-                        seen = plain.iter().copied().collect();
-                    }
-                }
-                prop_assert!(entries.iter().eq(plain.iter().copied()), "{:?} {:?}", entries, plain);
-                prop_assert_eq!(entries.total(), plain.iter().map(|entry| entry.units).sum::<u64>());
-                prop_assert_eq!(entries.front(), plain.front().copied());
-                prop_assert_eq!(entries.last_leaves_at(), plain.back().map_or(0, |last| last.leaves_at));
-                prop_assert_eq!(entries.only(), plain.front().copied().filter(|_| plain.len() == 1));
-                // A reader takes the oldest entry from the record, and those before `from` from what it has.
-                let from = entries.changed_from();
-                let is_old = |entry: &&Entry| entry.leaves_at < from;
-                let old = plain.iter().skip(1).filter(is_old);
-                let oldest = plain.front().map_or(0, |first| first.leaves_at);
-                prop_assert!(old.eq(seen.iter().filter(|entry| entry.leaves_at > oldest).filter(is_old)));
-            }
-        }
-    }
 }
