@@ -10,8 +10,8 @@
 
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
-use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -20,6 +20,7 @@ use flowgate::{Clock, MemoryStore, Span, Time};
 
 use crate::disk::Disk;
 use crate::status::{JournalStatus, SyncStatus};
+use crate::sync_turns::did_not_sync;
 use crate::writer::{Companion, Writer};
 
 /// The pause between two attempts to use a disk that fails.
@@ -64,10 +65,6 @@ struct Shared {
     ordered: Condvar,
     sync: Mutex<SyncOrder>,
     sync_ordered: Condvar,
-    /// Held during a sync. The system tells of a loss once, to one of the syncs of a file.
-    syncing: Mutex<()>,
-    /// A sync has failed, and not all is written anew. No other sync counts until then.
-    sync_failed: AtomicBool,
 }
 
 /// What the writer is to do.
@@ -283,8 +280,6 @@ impl<D: Disk, M: AsRef<MemoryStore>> Work<D, M> {
         (order.next, order.stops) = (None, true);
         drop(order);
         self.shared.sync_ordered.notify_one();
-        // A sync that is under way ends first.
-        drop(lock(&self.shared.syncing));
         self.heed_failed_sync();
         let epoch = self.shared.epoch.fetch_add(1, SeqCst);
         let mut last = || {
@@ -347,18 +342,14 @@ impl<D: Disk, M: AsRef<MemoryStore>> Work<D, M> {
         let Some(file) = self.writer.file() else { return };
         let (disk, shared, reporter) =
             (Arc::clone(self.writer.disk()), Arc::clone(&self.shared), Arc::clone(&self.reporter));
+        let turns = Arc::clone(self.writer.sync_turns());
+        let failed_turns = Arc::clone(&turns);
         let sync = move || {
-            let _one_at_a_time = lock(&shared.syncing);
-            if shared.sync_failed.load(SeqCst) {
-                return Err(did_not_sync());
-            }
-            let synced = disk.sync(&file);
+            let synced = turns.sync(&*disk, &file);
             if synced.is_ok() {
                 shared.status.syncs.fetch_add(1, Relaxed);
                 shared.status.synced_until.fetch_max(began.as_nanos(), Relaxed);
                 reporter.synced(epoch);
-            } else {
-                shared.sync_failed.store(true, SeqCst);
             }
             synced
         };
@@ -371,10 +362,9 @@ impl<D: Disk, M: AsRef<MemoryStore>> Work<D, M> {
             std::thread::yield_now();
             return;
         }
-        let shared = Arc::clone(&self.shared);
         lock(&self.shared.sync).next = Some(Box::new(move || {
             if !matches!(catch_unwind(AssertUnwindSafe(sync)), Ok(Ok(()))) {
-                shared.sync_failed.store(true, SeqCst);
+                failed_turns.fail();
             }
         }));
         self.shared.sync_ordered.notify_one();
@@ -382,7 +372,7 @@ impl<D: Disk, M: AsRef<MemoryStore>> Work<D, M> {
 
     /// Gives up a file that the other thread could not sync.
     fn heed_failed_sync(&mut self) {
-        if self.shared.sync_failed.load(SeqCst) && self.writer.file().is_some() {
+        if self.writer.sync_turns().has_failed() && self.writer.file().is_some() {
             self.fail(&did_not_sync());
         }
     }
@@ -407,7 +397,6 @@ impl<D: Disk, M: AsRef<MemoryStore>> Work<D, M> {
             self.fail(&error);
             return false;
         }
-        self.shared.sync_failed.store(false, SeqCst);
         self.shared.status.is_failing.store(false, Relaxed);
         self.reporter.failure(None);
         self.note();
@@ -443,10 +432,6 @@ fn sync_loop(shared: &Shared) {
             None => order = shared.sync_ordered.wait(order).unwrap_or_else(PoisonError::into_inner),
         }
     }
-}
-
-fn did_not_sync() -> io::Error {
-    io::Error::other("the disk did not sync")
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

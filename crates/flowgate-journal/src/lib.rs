@@ -68,6 +68,7 @@ mod inspect;
 mod journal;
 mod reader;
 mod status;
+mod sync_turns;
 mod writer;
 
 pub use directory::{Directory, DirectoryError};

@@ -9,6 +9,7 @@ use flowgate::{Clock, MemoryStore, Span, Time};
 use crate::block::{Header, MAX_RECORD_BYTES, STOPPED};
 use crate::disk::Disk;
 use crate::reader::{file_name, generation_of};
+use crate::sync_turns::SyncTurns;
 
 /// Bytes are handed to the disk when there are this many. To copy a megabyte takes the system as long as a few hundred decisions.
 const WRITE_BYTES: usize = 128 << 10;
@@ -54,6 +55,7 @@ pub struct Writer<D: Disk> {
     generation: u64,
     /// `None`: the disk has failed, and the next generation has not begun.
     file: Option<Arc<D::File>>,
+    sync_turns: Arc<SyncTurns>,
     /// The files of earlier generations, which go when the base is finished.
     older: Vec<String>,
     sequence: u64,
@@ -90,6 +92,7 @@ impl<D: Disk> Writer<D> {
             fingerprint,
             generation: newest.unwrap_or(0),
             file: None,
+            sync_turns: Arc::default(),
             older,
             sequence: 0,
             base: None,
@@ -118,13 +121,13 @@ impl<D: Disk> Writer<D> {
     pub fn begin(&mut self) -> io::Result<()> {
         if let Some(file) = self.file.take() {
             // Changes since the last sync are in this file alone until the base is finished.
-            self.disk.sync(&file)?;
+            self.sync_turns.sync(&*self.disk, &file)?;
             self.older.push(file_name(self.generation, self.is_finished));
         }
         self.generation += 1;
         (self.is_attempt, self.is_finished) = (false, false);
         let file = self.disk.create(&file_name(self.generation, false))?;
-        self.file = Some(Arc::new(file));
+        (self.file, self.sync_turns) = (Some(Arc::new(file)), Arc::default());
         (self.sequence, self.file_bytes, self.lost_track) = (0, 0, false);
         self.base = Some(VisitCursor::timed_by(Clock::System));
         Ok(())
@@ -220,7 +223,7 @@ impl<D: Disk> Writer<D> {
 
     fn finish_base(&mut self) -> io::Result<()> {
         if let Some(file) = &self.file {
-            self.disk.sync(file)?;
+            self.sync_turns.sync(&*self.disk, file)?;
             self.disk.rename(&file_name(self.generation, false), &file_name(self.generation, true))?;
             (self.is_attempt, self.is_finished) = (false, true);
         }
@@ -239,7 +242,7 @@ impl<D: Disk> Writer<D> {
         self.seal(STOPPED);
         self.hand_over()?;
         match &self.file {
-            Some(file) => self.disk.sync(file),
+            Some(file) => self.sync_turns.sync(&*self.disk, file),
             None => Ok(()),
         }
     }
@@ -276,6 +279,11 @@ impl<D: Disk> Writer<D> {
     /// The file in use, for a sync.
     pub fn file(&self) -> Option<Arc<D::File>> {
         self.file.clone()
+    }
+
+    /// The turns in which the file in use is synced.
+    pub(crate) fn sync_turns(&self) -> &Arc<SyncTurns> {
+        &self.sync_turns
     }
 
     /// The disk.

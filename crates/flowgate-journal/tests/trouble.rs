@@ -23,6 +23,9 @@ struct TroubledDisk {
     fails: AtomicBool,
     /// The next sync beside the thread that writes fails, and no other sync hears of it.
     loses: AtomicBool,
+    /// Held by a test that lets that sync wait.
+    loss: Mutex<()>,
+    is_losing: AtomicBool,
     /// Held by a test that lets syncs wait.
     gate: Mutex<()>,
     is_syncing: AtomicBool,
@@ -30,14 +33,9 @@ struct TroubledDisk {
 
 impl TroubledDisk {
     fn new(directory: &TempDir) -> Arc<TroubledDisk> {
-        let [fails, loses, is_syncing] = [const { AtomicBool::new(false) }; 3];
-        Arc::new(TroubledDisk {
-            disk: FileDisk::new(directory.path()),
-            fails,
-            loses,
-            gate: Mutex::default(),
-            is_syncing,
-        })
+        let [fails, loses, is_losing, is_syncing] = [const { AtomicBool::new(false) }; 4];
+        let (disk, [gate, loss]) = (FileDisk::new(directory.path()), [const { Mutex::new(()) }; 2]);
+        Arc::new(TroubledDisk { disk, fails, loses, loss, is_losing, gate, is_syncing })
     }
 }
 
@@ -56,16 +54,14 @@ impl Disk for TroubledDisk {
     }
 
     fn sync(&self, file: &Self::File) -> io::Result<()> {
-        let is_beside = std::thread::current().name() == Some("journal-sync");
-        if !is_beside && self.loses.load(SeqCst) {
-            return self.disk.sync(file);
+        if std::thread::current().name() == Some("journal-sync") && self.loses.swap(false, SeqCst) {
+            self.is_losing.store(true, SeqCst);
+            drop(self.loss.lock().unwrap());
+            return Err(io::Error::other("the disk has lost what was written"));
         }
         self.is_syncing.store(true, SeqCst);
         drop(self.gate.lock().unwrap());
         self.is_syncing.store(false, SeqCst);
-        if is_beside && self.loses.swap(false, SeqCst) {
-            return Err(io::Error::other("the disk has lost what was written"));
-        }
         self.disk.sync(file)
     }
 
@@ -174,9 +170,9 @@ fn no_change_counts_as_synced_while_a_sync_of_its_file_fails() {
         let disk = TroubledDisk::new(&directory);
         let (journal, reports) = start(&disk, &memory, Box::new(NoCompanion));
         eventually("the base is finished", || disk.list().unwrap().iter().any(|name| name.ends_with(".fgj")));
-        let gate = disk.gate.lock().unwrap();
+        let gate = disk.loss.lock().unwrap();
         disk.loses.store(true, SeqCst);
-        eventually("a sync is under way", || disk.is_syncing.load(SeqCst));
+        eventually("a sync is under way", || disk.is_losing.load(SeqCst));
         take(&memory, "a");
         let (epoch, flushes) = (journal.epoch(), journal.status().flushes());
         if is_wanted {
@@ -196,6 +192,37 @@ fn no_change_counts_as_synced_while_a_sync_of_its_file_fails() {
         assert_eq!(counters(&directory), 1, "all is written anew");
         journal.stop();
     }
+}
+
+/// Ends a base once a sync is under way that fails.
+struct Awaiting(Arc<TroubledDisk>);
+
+impl Companion for Awaiting {
+    fn changed(&mut self, _: &mut Vec<u8>) {}
+
+    fn all(&mut self, _: &mut Vec<u8>) {
+        eventually("a sync is under way", || self.0.is_losing.load(SeqCst));
+    }
+}
+
+#[test]
+fn no_base_is_finished_beside_a_sync_of_its_file_that_fails() {
+    let (directory, memory) = (tempfile::tempdir().unwrap(), store());
+    let disk = TroubledDisk::new(&directory);
+    let gate = disk.loss.lock().unwrap();
+    disk.loses.store(true, SeqCst);
+    take(&memory, "a");
+    let (journal, reports) = start(&disk, &memory, Box::new(Awaiting(Arc::clone(&disk))));
+    eventually("a sync is under way", || disk.is_losing.load(SeqCst));
+    // A base that does not wait for it is finished by now.
+    std::thread::sleep(Duration::from_millis(100));
+    let names = disk.list().unwrap();
+    drop(gate);
+    assert_eq!(names, ["00000001.fgj.part"]);
+    next_that_fails(&reports, true);
+    next_that_fails(&reports, false);
+    assert_eq!(counters(&directory), 1, "all is written anew");
+    journal.stop();
 }
 
 /// Panics while a test says so.
