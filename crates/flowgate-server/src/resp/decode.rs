@@ -131,11 +131,19 @@ impl Decoder {
     /// A complete command of the usual form, which begins `from` bytes behind the last command that was handed out.
     #[inline]
     pub(crate) fn plain_command(&self, from: usize) -> Option<PlainCommand<'_>> {
+        let mut command = PlainCommand::default();
+        self.read_plain_command(from, &mut command)?;
+        Some(command)
+    }
+
+    /// The same, in the place of the command before.
+    #[inline]
+    pub(crate) fn read_plain_command<'d>(&'d self, from: usize, command: &mut PlainCommand<'d>) -> Option<()> {
         if self.partial.next != 0 || self.partial.missing.is_some() {
             return None;
         }
-        let command = PlainCommand::read(self.buffer.get(self.begin + from..)?)?;
-        (command.bytes.len() <= self.max_command).then_some(command)
+        command.read_next(self.buffer.get(self.begin + from..)?)?;
+        (command.bytes.len() <= self.max_command).then_some(())
     }
 
     /// True if every byte was handed out with a command.

@@ -129,8 +129,9 @@ impl<'d> Group<'d> {
             }
             Some(FirstCommand::Key(hashed)) => counter = Some(hashed),
         }
+        let mut command = PlainCommand::default();
         while self.commands.len() < MAX_GROUP
-            && let Some(command) = decoder.plain_command(from)
+            && decoder.read_plain_command(from, &mut command).is_some()
             && let Some(question) = self.plan_next(&command, session, snapshot, counter.take())
         {
             from += command.bytes.len();

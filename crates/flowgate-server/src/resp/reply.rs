@@ -44,14 +44,16 @@ impl Reply<'_> {
     /// An array of integers, written at once.
     #[inline]
     pub(crate) fn integers<const N: usize>(&mut self, numbers: [i64; N]) {
-        let text = Text::array_of(N, numbers);
+        let mut text = Text::new();
+        text.array(N, numbers);
         self.out.extend_from_slice(text.written());
     }
 
     /// A decision: its numbers, what the caller is to do, and the rule, written in one pass.
     #[inline]
     pub(crate) fn decision(&mut self, numbers: [i64; 6], action: &str, rule: &str) {
-        let mut text = Text::array_of(numbers.len() + 2, numbers);
+        let mut text = Text::new();
+        text.array(numbers.len() + 2, numbers);
         for word in [action, rule] {
             text.number(b'$', word.len() as i64);
             // Names of rules are short, but may have any length.
@@ -124,14 +126,12 @@ impl Text {
 
     /// The header of an array that begins with these integers, and the integers.
     #[inline]
-    fn array_of<const N: usize>(elements: usize, numbers: [i64; N]) -> Text {
+    fn array<const N: usize>(&mut self, elements: usize, numbers: [i64; N]) {
         const { assert!((N + 1) * MAX_INTEGER_REPLY_BYTES + MIN_ROOM_BYTES <= MAX_TEXT_BYTES) }
-        let mut text = Text::new();
-        text.number(b'*', elements as i64);
+        self.number(b'*', elements as i64);
         for number in numbers {
-            text.number(b':', number);
+            self.number(b':', number);
         }
-        text
     }
 
     #[inline]

@@ -6,7 +6,7 @@ use super::read_words;
 const MAX_PLAIN_WORDS: usize = 32;
 
 /// A command of which all bytes have arrived.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct PlainCommand<'a> {
     /// All its bytes, framing included.
     pub(crate) bytes: &'a [u8],
@@ -19,14 +19,24 @@ impl<'a> PlainCommand<'a> {
     /// The command with which `bytes` begin; `None` if it is incomplete or of another form.
     #[inline]
     pub(crate) fn read(bytes: &'a [u8]) -> Option<PlainCommand<'a>> {
-        let (mut places, mut count) = ([(0, 0); MAX_PLAIN_WORDS], 0);
+        let mut command = PlainCommand::default();
+        command.read_next(bytes)?;
+        Some(command)
+    }
+
+    /// Becomes the command with which `bytes` begin, without a copy of its places. `None`, and of no use, if that is incomplete or
+    /// of another form.
+    #[inline]
+    pub(super) fn read_next(&mut self, bytes: &'a [u8]) -> Option<()> {
+        self.count = 0;
         let size = read_words(bytes, |place| {
-            if let Some(kept) = places.get_mut(count) {
+            if let Some(kept) = self.places.get_mut(self.count) {
                 *kept = (place.start as u16, place.end as u16);
             }
-            count += 1;
+            self.count += 1;
         })?;
-        (count <= MAX_PLAIN_WORDS).then(|| PlainCommand { bytes: &bytes[..size], places, count })
+        self.bytes = &bytes[..size];
+        (self.count <= MAX_PLAIN_WORDS).then_some(())
     }
 
     /// The number of its arguments.
