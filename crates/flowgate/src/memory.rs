@@ -347,7 +347,7 @@ mod tests {
         assert_eq!(take("bucket 9/60s", 100), Ok(Some(6)), "another count applies from now on");
         assert_eq!(take("pace 5/60s", 100), Err(OtherAlgorithm), "though its state looks the same");
         assert_eq!(take("5/60s", 100), Err(OtherAlgorithm));
-        assert_eq!(memory.lifetime(key, Time::from_secs(100)), Some(Span::from_nanos(18_666_666_666)));
+        assert_eq!(memory.lifetime(key, Time::from_secs(100)), Some(Span::from_nanos(18_666_666_667)));
         assert_eq!(take("fixed 5/60s", 200), Ok(Some(4)), "what is as if never used has no algorithm");
         assert_eq!(take("fixed 5/60s after=10/day tz=UTC", 300), Ok(Some(9)));
         assert_eq!(take("5/60s after=10/day tz=UTC", 300), Err(OtherAlgorithm), "while it is still free, too");

@@ -63,7 +63,7 @@ impl Shard {
         let before = now.saturating_sub(GRACE_NANOS);
         let to = to.min(self.slots.len());
         // Mostly there is nothing to drop, and to see that is much cheaper than to drop nothing.
-        if !self.slots[from.min(to)..to].iter().any(|slot| !slot.is_empty() && slot.forget_at() < before) {
+        if !self.slots[from.min(to)..to].iter().any(|slot| !slot.is_empty() && slot.has_expired(now)) {
             return;
         }
         let mut last = 0;
@@ -83,11 +83,8 @@ impl Shard {
         parts.filter(|&index| self.slots[index].has_expired(now)).count()
     }
 
-    /// Notes that states which ended at `forgotten` are gone: from now on no request is decided at a time up to that
-    /// instant.
+    /// Notes that states which ended at `forgotten` are gone: from now on every request is decided at that instant or later.
     pub(super) fn raise_floor(&mut self, forgotten: u64) {
-        if forgotten > 0 {
-            self.floor = self.floor.max(forgotten + 1);
-        }
+        self.floor = self.floor.max(forgotten);
     }
 }

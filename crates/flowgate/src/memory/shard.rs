@@ -36,7 +36,7 @@ pub(super) use resize::{RESERVED_BYTES, Room, SpareRoom};
 pub(super) struct Shard {
     pub(super) slots: Vec<Slot>,
     positions: usize,
-    /// Every request is decided at this time or later. States that were dropped as expired had ended before it.
+    /// Every request is decided at this time or later. States that were dropped as expired had ended by then.
     pub(super) floor: u64,
     /// The number of calls until the next sweep.
     pub(super) calls_to_sweep: u32,

@@ -1,7 +1,7 @@
 //! A slot: 32 bytes, a key's tag and its state.
 //!
 //! Invariant  The first word of every state is the instant from which it is as if never used, whatever the
-//!            algorithm. Expiry looks at nothing else, eviction also at the class.
+//!            algorithm; a bucket may owe a part of a nanosecond more. Expiry looks at nothing else, eviction also at the class.
 
 use super::expiry::GRACE_NANOS;
 use super::key::{HOME_SHIFT, Tag};
@@ -339,13 +339,16 @@ impl Slot {
     /// Whether the state has been as if never used for so long that a sweep drops it.
     #[inline]
     pub(super) fn has_expired(&self, now: u64) -> bool {
-        self.forget_at < now.saturating_sub(GRACE_NANOS)
+        let before = now.saturating_sub(GRACE_NANOS);
+        // The first comparison is enough for nearly all slots.
+        self.forget_at < before && self.forget_at() < before
     }
 
-    /// The instant from which the state is as if never used, to within a nanosecond.
+    /// The instant from which the state is as if never used, in whole nanoseconds. The second word of a bucket holds the ticks
+    /// that it still owes then: it is full a nanosecond later.
     #[inline]
     pub(super) fn forget_at(&self) -> u64 {
-        self.forget_at
+        self.forget_at + u64::from(self.is(Kind::Bucket) && self.word > 0)
     }
 }
 

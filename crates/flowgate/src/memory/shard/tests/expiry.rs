@@ -58,6 +58,27 @@ proptest! {
     }
 }
 
+/// A state is over at the instant that its reset names. Once it is forgotten, that instant is still decided for itself and not
+/// for a later one.
+#[test]
+fn a_forgotten_counter_leaves_the_instant_of_its_reset_alone() {
+    let fractions_of_a_nanosecond = ["bucket 7/s burst=3", "pace 7/s max_wait=10s"];
+    for limit in KINDS.into_iter().chain(fractions_of_a_nanosecond) {
+        let memory = smallest(WhenFull::Evict);
+        let key = neighbours(&memory).next().unwrap();
+        let limit: Limit = limit.parse().unwrap();
+        let reset = memory.apply_one(Ask::new(Op::Take, 1, Time::from_nanos(START)), key, &limit).reset_after;
+        let peek = |memory: &MemoryStore| {
+            [1, 2, 4]
+                .map(|cost| memory.apply_one(Ask::new(Op::Peek, cost, Time::from_nanos(START) + reset), key, &limit))
+        };
+        let floor = || memory.lock(key.shard(memory.shards.len())).floor;
+        memory.sweep(Time::from_nanos(START + 100 * SECOND));
+        assert_eq!((memory.stats().counters, floor()), (0, START + reset.as_nanos()), "{limit}");
+        assert_eq!(peek(&memory), peek(&smallest(WhenFull::Evict)), "{limit}");
+    }
+}
+
 /// A caller that is decided for at a later instant is held from its own time until its turn.
 #[test]
 fn a_delay_counts_from_the_time_of_the_call() {
@@ -67,7 +88,7 @@ fn a_delay_counts_from_the_time_of_the_call() {
     take(&memory, keys[0], "fixed 5/1s", START);
     // What expired at START + 1 s is forgotten, so no time before that is decided for.
     memory.sweep(Time::from_nanos(START + 10 * SECOND));
-    let forgotten = START + SECOND + 1;
+    let forgotten = START + SECOND;
     let leaves = |now: u64| now + take(&memory, keys[1], limit, now).delay().as_nanos();
     assert_eq!(leaves(forgotten), forgotten);
     assert_eq!(leaves(START), forgotten + SECOND);
