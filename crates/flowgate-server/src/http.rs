@@ -25,6 +25,7 @@ mod progress;
 mod query;
 pub(crate) mod reply;
 mod request;
+pub(crate) mod route_table;
 mod routes;
 mod rules;
 pub(crate) mod sample;

@@ -20,10 +20,10 @@ mod metrics;
 mod question;
 mod rule_file;
 
-pub(crate) use endpoints::answer;
 pub(crate) use metrics::{render, tallies};
 #[cfg(test)]
 pub(crate) use rule_file::ROUTES;
+pub(crate) use rule_file::answer;
 
 use std::sync::Arc;
 

@@ -367,8 +367,8 @@ impl Service {
     }
 
     /// What is counted, as text for Prometheus. Visits all counters: for a scrape, not for every request.
-    pub async fn prometheus(&self) -> String {
-        crate::metrics::render(self).await
+    pub fn prometheus(&self) -> String {
+        crate::metrics::render(self)
     }
 
     /// The subjects of rules and the keys that asked most in the last minute or two.

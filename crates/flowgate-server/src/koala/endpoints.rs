@@ -11,7 +11,7 @@ use flowgate_koala::{KoalaAnswer, KoalaAsk, KoalaErase, RuleCounts};
 use hyper::{Method, StatusCode};
 
 use super::form::Form;
-use super::{KoalaInForce, jobs, rule_file};
+use super::{KoalaInForce, jobs};
 use crate::http::body::Body;
 use crate::http::{Access, Call, Error, Reply, body, reply};
 
@@ -51,11 +51,8 @@ const ROUTES: &[(&str, Access, Endpoint)] = &[
 ];
 
 /// Answers a request to a path that no other route has.
-pub(crate) async fn answer(call: &Call<'_>, body: Body<'_>) -> Result<Reply, Error> {
+pub(super) async fn answer(call: &Call<'_>, body: Body<'_>) -> Result<Reply, Error> {
     let path = call.head.path;
-    if let Some(route) = rule_file::route(path) {
-        return rule_file::answer(call, body, route).await;
-    }
     let Some(koala) = call.shared.service.koala_rules() else { return Err(Error::NoSuchPath) };
     let Some((_, access, endpoint)) = ROUTES.iter().find(|(known, ..)| *known == path) else {
         return Ok(reply::text("not found").with_status(StatusCode::NOT_FOUND));

@@ -9,51 +9,27 @@ use flowgate_engine::front::absolute;
 use flowgate_koala::{LoadedKoala, RuleDescription};
 use hyper::Method;
 
-use super::KoalaInForce;
+use super::{KoalaInForce, endpoints};
 use crate::http::body::Body;
+use crate::http::route_table::{self, routes};
 use crate::http::{Access, Call, Error, Reply, body, broken, reply};
 use crate::service::Service;
 
-/// What `/v1/koala` answers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Endpoint {
-    Read,
-    Validate,
+// All rows are described in `openapi.json`.
+routes! { call, body:
+    "/v1/koala" Read { GET => read(call).await }
+    "/v1/koala/validate" Admin { POST => validate(call, body).await }
+    _ => endpoints::answer(call, body).await
 }
 
-/// A path, the right that it needs, its methods, and what it answers.
-type Route = (&'static str, Access, &'static str, Endpoint);
-
-/// All of them are described in `openapi.json`.
-pub(crate) const ROUTES: [Route; 2] = [
-    ("/v1/koala", Access::Read, "GET, HEAD", Endpoint::Read),
-    ("/v1/koala/validate", Access::Admin, "POST", Endpoint::Validate),
-];
-
-/// The route of a path.
-pub(super) fn route(path: &str) -> Option<&'static Route> {
-    ROUTES.iter().find(|(known, ..)| *known == path)
-}
-
-/// Answers a request to one of the routes.
-pub(super) async fn answer(call: &Call<'_>, body: Body<'_>, route: &Route) -> Result<Reply, Error> {
-    let (_, access, methods, endpoint) = route;
-    call.check_access(*access)?;
-    let method = call.head.method;
-    let in_force = || {
-        let koala = call.shared.service.koala_rules();
-        koala.ok_or(Error::NoSuchThing("there are no Koala rules: name a rule file by koala.rules or --koala"))
-    };
-    match endpoint {
-        Endpoint::Read if matches!(*method, Method::GET | Method::HEAD) => read(call, in_force()?).await,
-        Endpoint::Validate if *method == Method::POST => validate(call, body, in_force()?).await,
-        _ => Err(Error::Method(methods)),
-    }
+fn in_force(call: &Call<'_>) -> Result<Arc<KoalaInForce>, Error> {
+    let koala = call.shared.service.koala_rules();
+    koala.ok_or(Error::NoSuchThing("there are no Koala rules: name a rule file by koala.rules or --koala"))
 }
 
 /// The rules with what each did today, and the whole as TOML.
-async fn read(call: &Call<'_>, koala: Arc<KoalaInForce>) -> Result<Reply, Error> {
-    let (service, broken) = (call.shared.service.clone(), broken(call.shared));
+async fn read(call: &Call<'_>) -> Result<Reply, Error> {
+    let (service, koala, broken) = (call.shared.service.clone(), in_force(call)?, broken(call.shared));
     // Paths in the TOML start from the configuration, or from where the server was started.
     let directory = call.shared.rules.get().map_or_else(|| absolute(Path::new("")), |file| file.directory());
     let written = call.on_thread(move || document(&service, &koala, broken, &directory)).await?;
@@ -79,7 +55,8 @@ fn document(service: &Service, koala: &KoalaInForce, broken: Option<BrokenFile>,
 }
 
 /// Checks a text in place of the rule file: `{"valid":true,"rules":3,"findings":[..],"report":".."}`.
-async fn validate(call: &Call<'_>, body: Body<'_>, koala: Arc<KoalaInForce>) -> Result<Reply, Error> {
+async fn validate(call: &Call<'_>, body: Body<'_>) -> Result<Reply, Error> {
+    let koala = in_force(call)?;
     let body = body::read_json(call.shared, call.headers(), body).await?;
     let RuleText { text } = body::parse(&body)?;
     let text = text.0.into_owned();

@@ -21,7 +21,7 @@ pub(crate) const BAN_BY_HAND: &str = "(ban)";
 pub(crate) const KEY_LIMITS: &str = "(key)";
 
 /// The text.
-pub(crate) async fn render(service: &Service) -> String {
+pub(crate) fn render(service: &Service) -> String {
     let metrics = service.metrics();
     let mut out = Exposition::default();
     out.gauge("flowgate_build_info", "1, with the version as a label.")

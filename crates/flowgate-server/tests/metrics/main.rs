@@ -47,7 +47,7 @@ async fn steps_of_the_wall_clock_show() {
     let (service, clock) = service("");
     clock.put_back(Span::from_secs(3600));
     clock.advance(Span::from_secs(1200));
-    let samples = Samples::parse(&service.prometheus().await);
+    let samples = Samples::parse(&service.prometheus());
     assert_eq!(samples.get("flowgate_clock_ahead_seconds"), 3000.0);
     let steps = ["back", "forward", "ignored"];
     assert_eq!(
@@ -75,7 +75,7 @@ async fn decisions_are_counted_by_rule_and_action() {
         service.limit(operation, AdHoc { key: b"k".into(), limit: &limit, cost: 1 }, service.read()).await.unwrap();
     }
 
-    let samples = Samples::parse(&service.prometheus().await);
+    let samples = Samples::parse(&service.prometheus());
     let decisions = |rule: &str, action: &str| {
         samples.get(&format!("flowgate_decisions_total{{rule=\"{rule}\",action=\"{action}\"}}"))
     };
@@ -103,7 +103,7 @@ async fn counts_survive_other_rules_by_name() {
     let others = r#"rule = [{ name = "new", limits = ["9/s"] }, { name = "reply", by = ["ip"], limits = ["5/60s"] }]"#;
     service.replace(&Config::from_toml(others).unwrap().policy).unwrap();
     take(&service, &[("ip", "1.1.1.1")]);
-    let text = service.prometheus().await;
+    let text = service.prometheus();
     let samples = Samples::parse(&text);
     assert_eq!(samples.get("flowgate_decisions_total{rule=\"reply\",action=\"allow\"}"), 2.0);
     assert_eq!(samples.get("flowgate_decisions_total{rule=\"new\",action=\"allow\"}"), 0.0);
@@ -120,7 +120,7 @@ async fn no_number_of_rules_and_subjects_makes_more_labels() {
         take(&service, &[("n", &n.to_string()), ("user", &user)]);
         take(&service, &[("n", &n.to_string()), ("user", &user)]);
     }
-    let text = service.prometheus().await;
+    let text = service.prometheus();
     let samples = Samples::parse(&text);
     assert_eq!(samples.get("flowgate_decisions_total{rule=\"rule999\",action=\"deny\"}"), 1.0);
     assert_eq!(samples.get("flowgate_decisions_total{rule=\"(other)\",action=\"allow\"}"), 500.0);
@@ -207,8 +207,7 @@ fn what_is_full_is_told() {
         engine.decide(Op::Take, &Request::new().field("user", &user.to_string()), now);
     }
     let service = Service::new(engine, ManualClock::new(now).into());
-    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-    let samples = Samples::parse(&runtime.block_on(service.prometheus()));
+    let samples = Samples::parse(&service.prometheus());
     assert!(samples.get("flowgate_memory_evicted_total") > 1000.0);
     assert_eq!(samples.get("flowgate_memory_max_bytes"), 65536.0);
     assert!(samples.get("flowgate_memory_bytes") <= 65536.0);

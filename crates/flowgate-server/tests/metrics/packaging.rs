@@ -17,8 +17,8 @@ fn read(file: &str) -> String {
     fs::read_to_string(packaging(file)).unwrap()
 }
 
-async fn exposition() -> String {
-    service("").0.prometheus().await
+fn exposition() -> String {
+    service("").0.prometheus()
 }
 
 /// The names of all metrics; a histogram's without what it adds to its own.
@@ -36,7 +36,7 @@ fn named(text: &str) -> BTreeSet<String> {
 
 #[tokio::test]
 async fn every_metric_that_is_named_is_there_and_the_page_names_all() {
-    let families = families(&exposition().await);
+    let families = families(&exposition());
     for file in ["grafana/flowgate.json", "prometheus/alerts.yml", "prometheus/README.md"] {
         let named = named(&read(file));
         assert!(named.len() > 8, "{file} names only {named:?}");
@@ -87,7 +87,7 @@ async fn prometheus_takes_the_alerts_and_the_metrics() {
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&said));
     };
     promtool(&["check", "rules", packaging("prometheus/alerts.yml").to_str().unwrap()], "");
-    promtool(&["check", "metrics"], &exposition().await);
+    promtool(&["check", "metrics"], &exposition());
 
     // Its queries are queries, too: as rules they can be checked. What Grafana fills in is filled in.
     let dashboard: Value = serde_json::from_str(&read("grafana/flowgate.json")).unwrap();

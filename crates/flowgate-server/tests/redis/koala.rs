@@ -115,7 +115,7 @@ async fn paused_reset_and_explained() {
 async fn a_decision_without_redis_is_counted_as_a_stopgap() {
     let (node, _directory) = node(&Redis::absent(&[]), "");
     node.koala(KoalaAsk::Browse, "act=ask qid=1").await;
-    let metrics = node.service.prometheus().await;
+    let metrics = node.service.prometheus();
     assert!(metrics.contains("\nflowgate_degraded_decisions_total 1\n"), "{metrics}");
 }
 

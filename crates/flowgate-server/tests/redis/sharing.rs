@@ -215,7 +215,7 @@ async fn a_turn_that_is_too_far_away_is_denied() {
         let wait = ask().await.retry_after().unwrap();
         assert!(wait > Span::from_secs(3500) && wait <= Span::from_secs(3600), "no client holds the turn: {wait}");
     }
-    let metrics = node.service.prometheus().await;
+    let metrics = node.service.prometheus();
     assert!(metrics.contains("flowgate_decisions_total{rule=\"turns\",action=\"deny\"} 3\n"), "{metrics}");
     let patient = node.service.decide(Operation::Take, &Request::new()).await;
     assert!(patient.delay() > Span::from_secs(3500), "who would wait is not told what was said to others: {patient:?}");
