@@ -12,7 +12,7 @@ mod waiting;
 use std::sync::Arc;
 
 use flowgate::durable::Record;
-use flowgate::{Clock, MemoryStore, Span, Time};
+use flowgate::{Clock, MemoryStore, Span};
 use flowgate_engine::Decider;
 use flowgate_engine::bans::BanCursor;
 use flowgate_engine::config::{Config, Durability};
@@ -39,8 +39,8 @@ pub(crate) struct Durable {
     /// Why the disk fails. Apart from `synced`, which changes with every sync and would wake its reader each time.
     failure: watch::Receiver<Option<String>>,
     waiting: Arc<Waiting>,
-    /// Whether every answer waits for the disk.
-    is_always: bool,
+    /// Whether every answer that changed a counter waits for the disk.
+    pub(crate) is_always: bool,
     /// What was read at the start.
     pub(crate) read: ReadReport,
     /// How long walks through the counters have held the locks of shards.
@@ -90,11 +90,6 @@ impl Durable {
         let journal = Arc::new(Journal::start(writer, table, Box::new(keeper), settings).map_err(failed)?);
         let waiting = Arc::new(Waiting::new(synced.clone(), config.server.request_timeout));
         Ok(Durable { journal, synced, failure, waiting, is_always, read, lock_times, clock, _directory: directory })
-    }
-
-    /// Whether every answer that changed a counter waits for the disk.
-    pub(crate) fn is_always(&self) -> bool {
-        self.is_always
     }
 
     pub(crate) fn status(&self) -> &JournalStatus {
@@ -215,19 +210,13 @@ struct BanKeeper {
     clock: Clock,
 }
 
-impl BanKeeper {
-    fn now(&self) -> Time {
-        self.clock.now()
-    }
-}
-
 impl Companion for BanKeeper {
     fn changed(&mut self, out: &mut Vec<u8>) {
-        let now = self.now();
+        let now = self.clock.now();
         self.decider.changed_bans(&mut self.cursor, now, |kind, body| _ = Record::write_foreign(kind as u8, body, out));
     }
 
     fn all(&mut self, out: &mut Vec<u8>) {
-        self.decider.all_bans(self.now(), |kind, body| _ = Record::write_foreign(kind as u8, body, out));
+        self.decider.all_bans(self.clock.now(), |kind, body| _ = Record::write_foreign(kind as u8, body, out));
     }
 }

@@ -27,11 +27,10 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use flowgate_engine::config::{Config, Secret};
+use flowgate_engine::config::Config;
 use hyper::body::Incoming;
 use hyper::header::{CONTENT_TYPE, HeaderMap};
 use hyper::{Method, Request as HttpRequest, Response, StatusCode};
-use tokio::runtime::Handle;
 use tokio::time::timeout;
 use tonic::codegen::Service as TonicService;
 use tonic_health::pb::health_server::HealthServer;
@@ -39,7 +38,6 @@ use tonic_health::pb::health_server::HealthServer;
 use crate::http::auth::{Access, Tokens};
 use crate::http::head;
 use crate::listener::{Peer, Protocol, Stream};
-use crate::loops::Loops;
 use crate::metrics::{Counter, ListenerCounters};
 use crate::readiness::Readiness;
 use crate::service::Service;
@@ -90,13 +88,12 @@ pub(crate) struct GrpcCounters {
 #[derive(Clone, Debug)]
 pub(crate) struct Grpc {
     shared: Arc<Shared>,
-    loops: Arc<Loops>,
 }
 
 /// What all connections share.
 pub(crate) struct Shared {
     service: Service,
-    tokens: Tokens,
+    tokens: Arc<Tokens>,
     brought: BroughtLimits,
     /// The most bytes of a message.
     max_message: usize,
@@ -141,7 +138,7 @@ impl Grpc {
         config: &Config,
         service: Service,
         readiness: Readiness,
-        loops: Arc<Loops>,
+        tokens: Arc<Tokens>,
     ) -> Result<Grpc, tonic_reflection::server::Error> {
         let max_message = usize::try_from(config.server.max_request.bytes()).unwrap_or(usize::MAX);
         let health = HealthServer::new(Health { readiness }).max_decoding_message_size(MAX_HEALTH_BYTES);
@@ -152,7 +149,7 @@ impl Grpc {
         };
         let shared = Shared {
             service,
-            tokens: Tokens::new(&config.auth),
+            tokens,
             brought: BroughtLimits::default(),
             max_message,
             request_timeout: config.server.request_timeout,
@@ -161,22 +158,13 @@ impl Grpc {
             reflection: handler(reflection().build_v1()?.max_decoding_message_size(MAX_REFLECTION_BYTES)),
             reflection_alpha: handler(reflection().build_v1alpha()?.max_decoding_message_size(MAX_REFLECTION_BYTES)),
         };
-        Ok(Grpc { shared: Arc::new(shared), loops })
-    }
-
-    /// Sets the admin token, unless the configuration has one.
-    pub(crate) fn set_admin_token(&self, token: Secret) {
-        self.shared.tokens.set_admin(token);
+        Ok(Grpc { shared: Arc::new(shared) })
     }
 }
 
 impl Protocol for Grpc {
     /// A client of HTTP/2 reads frames only, so it gets the end of the connection.
     const FULL: &'static [u8] = b"";
-
-    fn runtime(&self) -> Handle {
-        self.loops.next().clone()
-    }
 
     fn counters(&self) -> &ListenerCounters {
         &self.shared.service.metrics().grpc.listener

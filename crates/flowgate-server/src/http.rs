@@ -46,7 +46,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use flowgate::{Reading, Span};
-use flowgate_engine::config::{self, Config, Secret};
+use flowgate_engine::config::{self, Config};
 use http_body_util::Full;
 use hyper::body::Incoming;
 use hyper::header::{CONNECTION, HeaderName};
@@ -54,12 +54,10 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Request, Response};
 use hyper_util::rt::{TokioIo, TokioTimer};
-use tokio::runtime::Handle;
 use tokio::time::timeout;
 
 use crate::author::Author;
 use crate::listener::{LAST_CALL, Peer, Protocol, Stream};
-use crate::loops::Loops;
 use crate::metrics::ListenerCounters;
 use crate::metrics::sampling::{self, Kind};
 use crate::readiness::Readiness;
@@ -99,7 +97,6 @@ const PRIVATE_HEADERS: &str =
 pub(crate) struct Http {
     shared: Arc<Shared>,
     idle_timeout: Duration,
-    loops: Arc<Loops>,
     /// The address that the client connected to; `None`: a unix socket.
     local: Option<IpAddr>,
 }
@@ -109,7 +106,7 @@ pub(crate) struct Http {
 pub(crate) struct Shared {
     pub(crate) service: Service,
     readiness: Readiness,
-    tokens: Tokens,
+    tokens: Arc<Tokens>,
     gate: Gate,
     console: Console,
     /// The name of the machine.
@@ -245,12 +242,11 @@ impl Call<'_> {
 }
 
 impl Http {
-    /// Serves `service` on `loops`.
-    pub(crate) fn new(config: &Config, service: Service, readiness: Readiness, loops: Arc<Loops>) -> Http {
+    pub(crate) fn new(config: &Config, service: Service, readiness: Readiness, tokens: Arc<Tokens>) -> Http {
         let shared = Shared {
             service,
             readiness,
-            tokens: Tokens::new(&config.auth),
+            tokens,
             gate: Gate::new(&config.gate),
             console: Console::new(config.console.enabled),
             node: node(),
@@ -263,7 +259,7 @@ impl Http {
             max_body: usize::try_from(config.server.max_request.bytes()).unwrap_or(usize::MAX),
             request_timeout: config.server.request_timeout,
         };
-        Http { shared: Arc::new(shared), idle_timeout: config.server.idle_timeout, loops, local: None }
+        Http { shared: Arc::new(shared), idle_timeout: config.server.idle_timeout, local: None }
     }
 
     /// Lets admins read and write a configuration file. Only the first call has an effect.
@@ -275,20 +271,11 @@ impl Http {
     pub(crate) fn set_console_directory(&self, directory: PathBuf) {
         self.shared.console.directory.get_or_init(|| directory);
     }
-
-    /// Sets the admin token, unless the configuration has one.
-    pub(crate) fn set_admin_token(&self, token: Secret) {
-        self.shared.tokens.set_admin(token);
-    }
 }
 
 impl Protocol for Http {
     const FULL: &'static [u8] = b"HTTP/1.1 503 Service Unavailable\r\nconnection: close\r\nretry-after: 1\r\n\
         content-type: application/json\r\ncontent-length: 45\r\n\r\n{\"error\":\"too many connections\",\"field\":null}";
-
-    fn runtime(&self) -> Handle {
-        self.loops.next().clone()
-    }
 
     fn for_local_address(self, local: Option<IpAddr>) -> Http {
         Http { local, ..self }

@@ -63,7 +63,7 @@ pub use readiness::{Readiness, Ready};
 pub use redis::SharedStats;
 pub use reload::{POLL_INTERVAL, Reload, ReloadError, ReloadStatus, Reloader};
 pub use rules_file::{Loader, MAX_VERSIONS, RulesFile};
-pub use server::{BindError, RunError, ServeError, Server, StartError, run};
+pub use server::{BindError, RunError, Server, StartError};
 pub use service::{
     Answer, AnswerFuture, BanError, JointRequest, KeyDecision, MAX_PAUSE, Operation, Pause, Service, Snapshot,
     StoreAway,

@@ -53,11 +53,6 @@ pub(crate) trait Protocol: Clone + Send + 'static {
     /// The message to a client beyond `max_connections`.
     const FULL: &'static [u8];
 
-    /// The runtime of the next connection; by default that of the listener.
-    fn runtime(&self) -> Handle {
-        Handle::current()
-    }
-
     /// The protocol for a client that connected to `local`, an address of this machine; `None`: a unix socket.
     #[must_use]
     fn for_local_address(self, _local: Option<IpAddr>) -> Self {
@@ -111,17 +106,23 @@ impl Listener {
         }))
     }
 
-    /// Accepts connections until shutdown, then waits up to `drain` for the open ones to end.
+    /// Accepts connections until shutdown, then waits up to `drain` for the open ones to end. Each is served on the
+    /// runtime that `next_runtime` names for it.
     ///
     /// # Errors
     /// When the socket becomes unusable. Open connections are aborted.
-    pub(crate) async fn serve<P: Protocol>(self, protocol: P, mut shutdown: Shutdown) -> io::Result<()> {
+    pub(crate) async fn serve<P: Protocol>(
+        self,
+        protocol: P,
+        next_runtime: impl Fn() -> Handle,
+        mut shutdown: Shutdown,
+    ) -> io::Result<()> {
         let mut connections = JoinSet::new();
         let (trigger, stopping) = Shutdown::new();
         loop {
             tokio::select! {
                 accepted = self.socket.accept() => match accepted {
-                    Ok(incoming) => self.admit(incoming, &protocol, &stopping, &mut connections),
+                    Ok(incoming) => self.admit(incoming, &protocol, next_runtime(), &stopping, &mut connections),
                     Err(error) if socket::is_dead(&error) => return Err(error),
                     Err(error) => {
                         tracing::warn!(address = %self.address, %error, "cannot accept a connection");
@@ -134,7 +135,7 @@ impl Listener {
         }
         // For these clients the connection is established, so a request may be on its way already.
         while let Ok(incoming) = self.socket.accept_waiting() {
-            self.admit(incoming, &protocol, &stopping, &mut connections);
+            self.admit(incoming, &protocol, next_runtime(), &stopping, &mut connections);
         }
         drop(self.socket);
         trigger.stop();
@@ -154,7 +155,14 @@ impl Listener {
         Ok(())
     }
 
-    fn admit<P: Protocol>(&self, incoming: Incoming, protocol: &P, shutdown: &Shutdown, connections: &mut JoinSet<()>) {
+    fn admit<P: Protocol>(
+        &self,
+        incoming: Incoming,
+        protocol: &P,
+        runtime: Handle,
+        shutdown: &Shutdown,
+        connections: &mut JoinSet<()>,
+    ) {
         let Ok(permit) = Arc::clone(&self.permits).try_acquire_owned() else {
             protocol.counters().refused.add(1);
             // Over TLS the message would take several round trips.
@@ -164,7 +172,6 @@ impl Listener {
         let for_this_client = protocol.clone().for_local_address(self.local(&incoming));
         let task =
             ConnectionTask { protocol: for_this_client, peer: incoming.peer(), shutdown: shutdown.clone(), permit };
-        let runtime = protocol.runtime();
         // The stream is made on the event loop that serves it, since that loop watches its readiness.
         match incoming {
             Incoming::Tcp(stream, _) => match self.certificates.clone() {
@@ -287,7 +294,7 @@ mod tests {
         let (admitted, mut was_admitted) = mpsc::unbounded_channel();
         let (trigger, shutdown) = Shutdown::new();
         let (listener, address) = listener(Duration::from_secs(3)).await;
-        let serving = tokio::spawn(listener.serve(Faulty::new(Fault::NeverEnds, admitted), shutdown));
+        let serving = tokio::spawn(listener.serve(Faulty::new(Fault::NeverEnds, admitted), Handle::current, shutdown));
 
         let mut client = TcpStream::connect(address).await.unwrap();
         was_admitted.recv().await.unwrap();
@@ -304,7 +311,7 @@ mod tests {
         let (admitted, mut was_admitted) = mpsc::unbounded_channel();
         let (trigger, shutdown) = Shutdown::new();
         let (listener, address) = listener(Duration::ZERO).await;
-        let serving = tokio::spawn(listener.serve(Faulty::new(Fault::Panics, admitted), shutdown));
+        let serving = tokio::spawn(listener.serve(Faulty::new(Fault::Panics, admitted), Handle::current, shutdown));
 
         for _ in 0..3 {
             let mut said = String::new();
@@ -324,7 +331,8 @@ mod tests {
         let (listener, _) = listener(Duration::ZERO).await;
         let Socket::Tcp(socket) = &listener.socket else { panic!("no TCP") };
         rustix::net::shutdown(socket, rustix::net::Shutdown::Both).unwrap();
-        let error = listener.serve(Faulty::new(Fault::NeverEnds, admitted), shutdown).await.unwrap_err();
+        let error =
+            listener.serve(Faulty::new(Fault::NeverEnds, admitted), Handle::current, shutdown).await.unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
     }
 }

@@ -30,7 +30,7 @@ use crate::metrics::Exposition;
 pub(crate) use denials::{DenialEvent, Denials, told_fields};
 pub(crate) use history::{History, Latency as StepLatency, Mark, MarkKind, Range, Series, StepCounts, WantedRules};
 pub(crate) use recorder::RecorderThread;
-pub(crate) use sample::{LEFT_OUT, RecordedTrace, Sample};
+pub(crate) use sample::{RecordedTrace, Sample};
 pub(crate) use subject::Subject;
 pub(crate) use subjects::{RuleSubjects, SubjectKind};
 use tries::TRY_ENDS;
@@ -73,13 +73,11 @@ impl Recent {
             .sample(&[("reason", "in_use")], self.denials.in_use.get())
             .sample(&[("reason", "full")], self.denials.full.get());
         let sample = self.sample.status(now);
-        let recording = u8::from(sample.as_ref().is_some_and(|sample| sample.is_recording));
+        let recording = u8::from(sample.state == "recording");
         out.gauge("flowgate_sample_recording", "1 while traffic is recorded.").sample(&[], recording);
-        let bytes = sample.as_ref().map_or(0, |sample| sample.bytes);
-        out.gauge("flowgate_sample_bytes", "Bytes of recorded traffic.").sample(&[], bytes);
-        let one_in = sample.map_or(1, |sample| sample.one_in);
+        out.gauge("flowgate_sample_bytes", "Bytes of recorded traffic.").sample(&[], sample.bytes);
         let help = "Of so many subjects one is recorded; above 1 the traffic is more than fits.";
-        out.gauge("flowgate_sample_one_in", help).sample(&[], one_in);
+        out.gauge("flowgate_sample_one_in", help).sample(&[], sample.one_in);
         let help = "1 while a draft is tried on the recorded traffic.";
         out.gauge("flowgate_try_under_way", help).sample(&[], u8::from(self.tries.is_under_way.load(Relaxed)));
         let mut family = out.counter("flowgate_tries_total", "Tries of drafts, by how they ended.");

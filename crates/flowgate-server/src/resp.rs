@@ -22,14 +22,13 @@ mod transaction;
 pub(crate) mod yield_once;
 
 use std::io;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Duration;
 
-use flowgate_engine::config::{Config, Secret};
-use tokio::runtime::Handle;
+use flowgate_engine::config::Config;
 
+use crate::http::auth::Tokens;
 use crate::listener::{Peer, Protocol, Stream};
-use crate::loops::Loops;
 use crate::shutdown::Shutdown;
 use connection::Connection;
 pub(crate) use counters::Counters;
@@ -50,37 +49,26 @@ const MAX_HELD_BYTES: u64 = 256 << 20;
 pub(crate) struct Resp {
     shared: Arc<Shared>,
     idle_timeout: Duration,
-    loops: Arc<Loops>,
 }
 
 impl Resp {
-    /// The Redis protocol for `service`, served on `loops`.
-    pub(crate) fn new(config: &Config, service: Service, loops: Arc<Loops>) -> Resp {
+    pub(crate) fn new(config: &Config, service: Service, tokens: Arc<Tokens>) -> Resp {
         let shared = Shared {
             password: config.auth.resp_password.clone(),
-            admin_token: config.auth.admin_token.clone(),
-            made_admin_token: OnceLock::new(),
+            has_admin_token: config.auth.admin_token.is_some(),
+            tokens,
             max_command: usize::try_from(config.server.max_request.bytes()).unwrap_or(usize::MAX),
             memory_bound: MemoryBound::new(MAX_HELD_BYTES, config.server.max_connections),
             wrong_passwords: WrongSecrets::default(),
             counters: Arc::clone(&service.metrics().resp),
             service,
         };
-        Resp { shared: Arc::new(shared), idle_timeout: config.server.idle_timeout, loops }
-    }
-
-    /// Lets the user `admin` log in with a token that the server made for itself, unless the configuration has one.
-    pub(crate) fn set_admin_token(&self, token: Secret) {
-        self.shared.made_admin_token.get_or_init(|| token);
+        Resp { shared: Arc::new(shared), idle_timeout: config.server.idle_timeout }
     }
 }
 
 impl Protocol for Resp {
     const FULL: &'static [u8] = b"-ERR max number of clients reached\r\n";
-
-    fn runtime(&self) -> Handle {
-        self.loops.next().clone()
-    }
 
     fn counters(&self) -> &ListenerCounters {
         &self.shared.counters.listener

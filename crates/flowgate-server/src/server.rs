@@ -10,6 +10,7 @@ use flowgate_engine::config::{self, Config, Secret};
 use crate::durable::DurableError;
 use crate::grpc::Grpc;
 use crate::http::Http;
+use crate::http::auth::Tokens;
 use crate::listener::{Listener, Protocol};
 use crate::loops::Loops;
 use crate::readiness::Readiness;
@@ -19,17 +20,6 @@ use crate::rules_file::RulesFile;
 use crate::service::Service;
 use crate::shutdown::Shutdown;
 use crate::tls::{Certificates, TlsError};
-
-/// Binds the listeners of `config` and serves until `shutdown`.
-///
-/// To learn the addresses that the system chose, use [`Server::bind`] and [`Server::run`].
-///
-/// # Errors
-/// As [`Server::bind`] and [`Server::run`].
-pub async fn run(config: &Config, shutdown: Shutdown) -> Result<(), ServeError> {
-    Server::bind(config).await?.run(shutdown).await?;
-    Ok(())
-}
 
 /// A server with bound listeners: clients can connect, and get answers once [`Server::run`] runs.
 #[derive(Debug)]
@@ -45,8 +35,9 @@ pub struct Server {
     http: Option<(Listener, Http)>,
     resp: Option<(Listener, Resp)>,
     grpc: Option<(Listener, Grpc)>,
+    tokens: Arc<Tokens>,
     recorder: RecorderThread,
-    loops: Arc<Loops>,
+    loops: Loops,
 }
 
 /// Why a server cannot start.
@@ -102,17 +93,6 @@ pub enum RunError {
     Loop(usize),
 }
 
-/// Why [`run`] did not serve, or ended.
-#[derive(Debug, thiserror::Error)]
-pub enum ServeError {
-    /// The server could not start.
-    #[error(transparent)]
-    Start(#[from] StartError),
-    /// The server ended before `shutdown`.
-    #[error(transparent)]
-    Run(#[from] RunError),
-}
-
 impl Server {
     /// Puts the rules in force and binds all listeners, or none.
     ///
@@ -157,19 +137,20 @@ impl Server {
             listener.as_ref().map_or(config::ListenAddress::Off, |listener| listener.address.clone())
         };
         let listening = config::Listen { http: bound(&http), resp: bound(&resp), grpc: bound(&grpc) };
-        let loops = Arc::new(Loops::start(config.server.threads).map_err(StartError::Threads)?);
+        let loops = Loops::start(config.server.threads).map_err(StartError::Threads)?;
+        let tokens = Arc::new(Tokens::new(&config.auth));
         let http = http.map(|listener| {
-            let http = Http::new(config, service.clone(), readiness.clone(), Arc::clone(&loops));
+            let http = Http::new(config, service.clone(), readiness.clone(), Arc::clone(&tokens));
             (listener, http)
         });
-        let resp = resp.map(|listener| (listener, Resp::new(config, service.clone(), Arc::clone(&loops))));
+        let resp = resp.map(|listener| (listener, Resp::new(config, service.clone(), Arc::clone(&tokens))));
         let grpc = grpc.map(|listener| {
-            let grpc = Grpc::new(config, service.clone(), readiness.clone(), Arc::clone(&loops))?;
+            let grpc = Grpc::new(config, service.clone(), readiness.clone(), Arc::clone(&tokens))?;
             Ok::<_, StartError>((listener, grpc))
         });
         let grpc = grpc.transpose()?;
         let recorder = RecorderThread::start(service.clone()).map_err(StartError::Threads)?;
-        Ok(Self { service, readiness, certificates, listening, http, resp, grpc, recorder, loops })
+        Ok(Self { service, readiness, certificates, listening, http, resp, grpc, tokens, recorder, loops })
     }
 
     /// Lets admins read and write the configuration file over HTTP, if that has a listener.
@@ -189,15 +170,7 @@ impl Server {
     /// Sets the admin token, unless the configuration has one. Without a token, administration over HTTP is refused.
     /// Over the Redis protocol it is the password of the user `admin`.
     pub fn set_admin_token(&self, token: Secret) {
-        if let Some((_, resp)) = &self.resp {
-            resp.set_admin_token(token.clone());
-        }
-        if let Some((_, grpc)) = &self.grpc {
-            grpc.set_admin_token(token.clone());
-        }
-        if let Some((_, http)) = &self.http {
-            http.set_admin_token(token);
-        }
+        self.tokens.set_admin(token);
     }
 
     /// Serves until `shutdown`. Then `/readyz` fails, the listeners close, and open connections have `server.drain` to
@@ -215,9 +188,9 @@ impl Server {
             trigger.stop();
         };
         let listeners = async {
-            let http = async { serve("http", http, stopping.clone()).await.inspect_err(|_| stop()) };
-            let resp = async { serve("resp", resp, stopping.clone()).await.inspect_err(|_| stop()) };
-            let grpc = async { serve("grpc", grpc, stopping.clone()).await.inspect_err(|_| stop()) };
+            let http = async { serve("http", http, &loops, stopping.clone()).await.inspect_err(|_| stop()) };
+            let resp = async { serve("resp", resp, &loops, stopping.clone()).await.inspect_err(|_| stop()) };
+            let grpc = async { serve("grpc", grpc, &loops, stopping.clone()).await.inspect_err(|_| stop()) };
             let (http, resp, grpc) = tokio::join!(http, resp, grpc);
             http.and(resp).and(grpc)
         };
@@ -242,11 +215,12 @@ impl Server {
 async fn serve<P: Protocol>(
     name: &'static str,
     listener: Option<(Listener, P)>,
+    loops: &Loops,
     shutdown: Shutdown,
 ) -> Result<(), RunError> {
     let Some((listener, protocol)) = listener else { return Ok(()) };
     let address = listener.address.clone();
-    let served = listener.serve(protocol, shutdown).await;
+    let served = listener.serve(protocol, || loops.next().clone(), shutdown).await;
     served.map_err(|source| RunError::Listener { protocol: name, address, source })
 }
 

@@ -198,7 +198,7 @@ impl Service {
 
     /// Whether decisions are answered as soon as memory has decided.
     pub(crate) fn answers_at_once(&self) -> bool {
-        self.shared.is_none() && !self.durable.as_ref().is_some_and(|durable| durable.is_always())
+        self.shared.is_none() && !self.durable.as_ref().is_some_and(|durable| durable.is_always)
     }
 
     /// The time now, for a batch.

@@ -49,7 +49,7 @@ pub(crate) struct Tokens {
     api: Option<Secret>,
     view: Option<Secret>,
     /// Empty if the configuration has none and the server has no directory to keep one.
-    admin: OnceLock<Secret>,
+    pub(crate) admin: OnceLock<Secret>,
 }
 
 impl Tokens {

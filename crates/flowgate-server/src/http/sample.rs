@@ -7,7 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 use flowgate::Span;
-use flowgate_api::{Sample, SampleOrder};
+use flowgate_api::SampleOrder;
 use flowgate_engine::RuleSet;
 use flowgate_engine::config::{ByteSize, Config, Sampling, parse_duration};
 use flowgate_replay::{Format, Job, Names, Replay, Source, Summary};
@@ -17,7 +17,7 @@ use super::body::Body;
 use super::error::Error;
 use super::reply::{self, Reply};
 use super::{Call, body, rules};
-use crate::recent::{LEFT_OUT, RecordedTrace, TryEnd};
+use crate::recent::{RecordedTrace, TryEnd};
 use crate::service::Service;
 
 /// The longest time of a try.
@@ -35,27 +35,7 @@ const LOOK: Duration = Duration::from_millis(5);
 /// `{"state":"recording","since":..,"until":..,"requests":48210,"bytes":..,"max_bytes":..,"one_in":1,"by":"ip","left_out":[..]}`.
 pub(super) fn read(call: &Call<'_>) -> Reply {
     let service = &call.shared.service;
-    let sample = &service.recent().sample;
-    let status = sample.status(service.now());
-    let state = match (&status, sample.mode) {
-        (Some(status), _) if status.is_recording => "recording",
-        (Some(_), _) => "recorded",
-        (None, Sampling::Off) => "off",
-        (None, _) => "empty",
-    };
-    reply::json(&Sample {
-        now: service.now().into(),
-        state: state.into(),
-        since: status.as_ref().map(|status| status.since.into()),
-        until: status.as_ref().and_then(|status| status.until).map(Into::into),
-        requests: status.as_ref().map_or(0, |status| status.requests as u64),
-        bytes: status.as_ref().map_or(0, |status| status.bytes as u64),
-        max_bytes: sample.max_bytes as u64,
-        longest: sample.longest.into(),
-        one_in: status.as_ref().map_or(1, |status| status.one_in),
-        by: status.map(|status| status.by.into()),
-        left_out: LEFT_OUT.map(Into::into).into(),
-    })
+    reply::json(&service.recent().sample.status(service.now()))
 }
 
 /// `{"for":"5m"}` -> the recording. `0s` ends the one under way and keeps it.

@@ -29,13 +29,13 @@ const MAX_PER_SECOND: u32 = 1_000;
 const LINE_BYTES: usize = size_of::<Line>();
 
 /// What is left out.
-pub(crate) const LEFT_OUT: [&str; 2] = ["header.*", "query.*"];
+const LEFT_OUT: [&str; 2] = ["header.*", "query.*"];
 
 #[derive(Debug)]
 pub(crate) struct Sample {
     pub(crate) mode: Sampling,
     pub(crate) longest: Span,
-    pub(crate) max_bytes: usize,
+    max_bytes: usize,
     is_on: AtomicBool,
     hasher: RandomState,
     recording: Lock<Option<Recording>>,
@@ -66,18 +66,6 @@ impl Line {
     fn second(&self) -> u64 {
         self.at.as_nanos() / 1_000_000_000
     }
-}
-
-/// How a recording stands.
-#[derive(Clone, Debug)]
-pub(crate) struct SampleStatus {
-    pub(crate) is_recording: bool,
-    pub(crate) since: Time,
-    pub(crate) until: Option<Time>,
-    pub(crate) requests: usize,
-    pub(crate) bytes: usize,
-    pub(crate) one_in: u64,
-    pub(crate) by: String,
 }
 
 /// A recorded trace.
@@ -178,18 +166,30 @@ impl Sample {
         }
     }
 
-    pub(crate) fn status(&self, now: Time) -> Option<SampleStatus> {
+    /// How the recording stands, as `/v1/sample` tells it.
+    pub(crate) fn status(&self, now: Time) -> flowgate_api::Sample<'static> {
         self.tick(now);
         let recording = self.recording.lock();
-        recording.as_ref().map(|recording| SampleStatus {
-            is_recording: self.is_on(),
-            since: recording.since,
-            until: recording.until,
-            requests: recording.lines.len(),
-            bytes: recording.bytes,
-            one_in: recording.one_in,
-            by: recording.by.clone(),
-        })
+        let recording = recording.as_ref();
+        let state = match (recording, self.mode) {
+            (Some(_), _) if self.is_on() => "recording",
+            (Some(_), _) => "recorded",
+            (None, Sampling::Off) => "off",
+            (None, _) => "empty",
+        };
+        flowgate_api::Sample {
+            now: now.into(),
+            state: state.into(),
+            since: recording.map(|recording| recording.since.into()),
+            until: recording.and_then(|recording| recording.until).map(Into::into),
+            requests: recording.map_or(0, |recording| recording.lines.len() as u64),
+            bytes: recording.map_or(0, |recording| recording.bytes as u64),
+            max_bytes: self.max_bytes as u64,
+            longest: self.longest.into(),
+            one_in: recording.map_or(1, |recording| recording.one_in),
+            by: recording.map(|recording| recording.by.clone().into()),
+            left_out: LEFT_OUT.map(Into::into).into(),
+        }
     }
 
     /// What was recorded so far; `None`: nothing.
@@ -265,21 +265,22 @@ mod tests {
     #[test]
     fn a_recording_ends_by_itself_and_is_forgotten() {
         let sample = sample(16_000_000);
-        assert!(!sample.is_on() && sample.status(START).is_none());
+        assert!(!sample.is_on() && sample.status(START).state == "empty");
         sample.start(START, Some(Span::from_secs(60)), "user".to_owned());
         let request = Request::new().field("user", "42\n").field("header.cookie", "secret").cost(3);
         sample.note(&request, after(1));
         sample.note(&request, after(60));
-        let status = sample.status(after(60)).unwrap();
-        assert_eq!((status.is_recording, status.requests, status.one_in), (false, 1, 1));
+        let status = sample.status(after(60));
+        assert_eq!((&*status.state, status.requests, status.one_in), ("recorded", 1, 1));
         let trace = sample.trace().unwrap();
         let expected = "{\"ts\":1700000001.000000000,\"fields\":{\"user\":\"42\\n\"},\"cost\":3}\n";
         assert_eq!(String::from_utf8(trace.text).unwrap(), expected);
-        assert!(sample.status(after(60 + 1_799)).is_some() && sample.status(after(60 + 1_800)).is_none());
+        assert_eq!(sample.status(after(60 + 1_799)).state, "recorded");
+        assert_eq!(sample.status(after(60 + 1_800)).state, "empty");
         sample.start(START, Some(Span::from_secs(100_000)), String::new());
-        assert_eq!(sample.status(START).unwrap().until, Some(after(600)), "no longer than console.sample_for");
+        assert_eq!(sample.status(START).until, Some(after(600).into()), "no longer than console.sample_for");
         sample.forget(START);
-        assert!(!sample.is_on() && sample.status(START).is_none());
+        assert!(!sample.is_on() && sample.status(START).state == "empty");
     }
 
     #[test]
@@ -290,10 +291,10 @@ mod tests {
         sample.note(&Request::new().field("user", "42"), after(1));
         sample.stop(after(2));
         assert!(!sample.is_on());
-        let status = sample.status(after(3)).unwrap();
-        assert_eq!((status.is_recording, status.requests, status.until), (false, 1, Some(after(2))));
+        let status = sample.status(after(3));
+        assert_eq!((&*status.state, status.requests, status.until), ("recorded", 1, Some(after(2).into())));
         sample.stop(after(9));
-        assert_eq!(sample.status(after(9)).unwrap().until, Some(after(2)), "it has ended already");
+        assert_eq!(sample.status(after(9)).until, Some(after(2).into()), "it has ended already");
         sample.start(START, None, String::new());
         sample.stop(after(1));
         assert!(sample.is_on(), "one without an end goes on");
@@ -309,7 +310,7 @@ mod tests {
                 sample.note(&Request::new().field("user", user), after(round));
             }
         }
-        let status = sample.status(after(1)).unwrap();
+        let status = sample.status(after(1));
         assert!(status.one_in >= 4 && status.requests <= 2 * 1_000, "{status:?}");
         let text = String::from_utf8(sample.trace().unwrap().text).unwrap();
         for user in &users {
@@ -326,7 +327,7 @@ mod tests {
             for user in 0..8_000 {
                 sample.note(&Request::new().field("user", &user.to_string()), after(0));
             }
-            let status = sample.status(after(1)).unwrap();
+            let status = sample.status(after(1));
             assert!((200..=1_000).contains(&status.requests), "{status:?}");
         }
     }
@@ -339,7 +340,7 @@ mod tests {
         for number in 0..5_000 {
             sample.note(&Request::new().field("user", "42").field("text", &long), after(number / 10));
         }
-        let status = sample.status(after(500)).unwrap();
+        let status = sample.status(after(500));
         assert!(status.bytes <= 1_000_000, "{status:?}");
     }
 }

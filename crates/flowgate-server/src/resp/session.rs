@@ -1,6 +1,6 @@
 //! A session: what the server remembers about one client of the Redis protocol between its commands.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use flowgate::Database;
 use flowgate_engine::AdHocKey;
@@ -13,6 +13,7 @@ use super::memory_bound::{HeldBytes, MemoryBound};
 use super::reply::Version;
 use super::transaction::Transaction;
 use crate::author::Author;
+use crate::http::auth::Tokens;
 use crate::listener::Peer;
 use crate::service::Service;
 use crate::wrong_secrets::{ReplyTime, Source, WrongSecrets};
@@ -23,10 +24,10 @@ pub(crate) struct Shared {
     pub(crate) service: Service,
     /// `None`: clients need no password.
     pub(crate) password: Option<Secret>,
-    /// The password of the user `admin`; `None`: every client may ban.
-    pub(crate) admin_token: Option<Secret>,
-    /// The admin token that the server made for itself: another password of `admin`. It takes no right from others.
-    pub(crate) made_admin_token: OnceLock<Secret>,
+    /// Whether the configuration has an admin token: else every client may ban.
+    pub(crate) has_admin_token: bool,
+    /// The admin token is the password of the user `admin`, also one that the server made for itself.
+    pub(crate) tokens: Arc<Tokens>,
     /// The longest command in bytes, framing included.
     pub(crate) max_command: usize,
     pub(crate) memory_bound: MemoryBound,
@@ -142,12 +143,12 @@ impl Session {
         let is_right = |right: &Secret| bool::from(right.expose().as_bytes().ct_eq(password));
         let (user, is_known) = match user {
             b"default" => (User::Default, self.shared.password.as_ref().is_none_or(is_right)),
-            b"admin" => (User::Admin, self.shared.any_admin_token().is_some_and(is_right)),
+            b"admin" => (User::Admin, self.shared.tokens.admin.get().is_some_and(is_right)),
             _ => return false,
         };
         if is_known {
             self.authenticated = true;
-            self.admin = user == User::Admin || self.shared.admin_token.is_none();
+            self.admin = user == User::Admin || !self.shared.has_admin_token;
             self.user = Some(user);
         }
         is_known
@@ -182,14 +183,9 @@ impl Session {
 }
 
 impl Shared {
-    /// The token of the configuration, or else the one that the server made for itself.
-    fn any_admin_token(&self) -> Option<&Secret> {
-        self.admin_token.as_ref().or_else(|| self.made_admin_token.get())
-    }
-
     /// Whether a client before `AUTH` is authenticated, and whether it may ban.
     fn rights_of_strangers(&self) -> (bool, bool) {
-        (self.password.is_none(), self.admin_token.is_none())
+        (self.password.is_none(), !self.has_admin_token)
     }
 }
 

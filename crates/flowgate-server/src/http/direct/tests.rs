@@ -1,7 +1,7 @@
 //! A connection at its limits, on a stream that never waits.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
-use std::sync::{Arc, LazyLock};
 
 use flowgate_engine::config::Config;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -9,8 +9,8 @@ use tokio::task::yield_now;
 
 use super::*;
 use crate::http::Http;
+use crate::http::auth::Tokens;
 use crate::listener::{Peer, Protocol};
-use crate::loops::Loops;
 use crate::readiness::Readiness;
 use crate::service::Service;
 
@@ -57,11 +57,10 @@ impl AsyncWrite for Flood {
 
 #[tokio::test]
 async fn a_flood_of_requests_holds_up_nobody_and_needs_little_memory() {
-    static LOOPS: LazyLock<Arc<Loops>> = LazyLock::new(|| Arc::new(Loops::start(1).unwrap()));
     const REQUESTS: usize = 5000;
     let config = Config::from_toml("").unwrap();
     let service = Service::start(&config).unwrap();
-    let http = Http::new(&config, service.clone(), Readiness::default(), Arc::clone(&LOOPS));
+    let http = Http::new(&config, service.clone(), Readiness::default(), Arc::new(Tokens::new(&config.auth)));
     let (seen, (_trigger, shutdown)) = (Arc::<Seen>::default(), Shutdown::new());
     let flood = Flood { requests: REQUESTS, seen: Arc::clone(&seen) };
     let serving = tokio::spawn(http.serve_connection(flood, Peer::Unix, shutdown));

@@ -10,6 +10,7 @@ use tokio::io::{DuplexStream, ReadBuf};
 use super::super::memory_bound::MemoryBound;
 use super::super::session::Shared;
 use super::*;
+use crate::http::auth::Tokens;
 use crate::listener::Peer;
 use crate::service::Service;
 use crate::wrong_secrets::WrongSecrets;
@@ -23,8 +24,8 @@ fn roomy() -> Shared {
     Shared {
         service: Service::start(&Config::default()).unwrap(),
         password: None,
-        admin_token: None,
-        made_admin_token: std::sync::OnceLock::new(),
+        has_admin_token: false,
+        tokens: Arc::new(Tokens::new(&Config::default().auth)),
         max_command: 1 << 20,
         memory_bound: MemoryBound::new(64 << 20, 10),
         wrong_passwords: WrongSecrets::default(),
