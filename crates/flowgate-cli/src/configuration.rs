@@ -31,7 +31,7 @@ pub(crate) fn find(named: Option<PathBuf>) -> Option<PathBuf> {
 /// # Errors
 /// The mistakes in the configuration.
 pub(crate) fn load(file: Option<&Path>, environment: &Environment) -> Result<LoadedConfig, Report> {
-    load_input(file.map_or(Input::Defaults, Input::File), environment)
+    load_input(file.map_or(Input::Defaults, Input::File), environment, Purpose::Serve)
 }
 
 /// As [`load`], but only to look at it: certificates may be on the machine that serves.
@@ -39,18 +39,18 @@ pub(crate) fn load(file: Option<&Path>, environment: &Environment) -> Result<Loa
 /// # Errors
 /// The mistakes in the configuration.
 pub(crate) fn study(file: Option<&Path>, environment: &Environment) -> Result<LoadedConfig, Report> {
-    read(file.map_or(Input::Defaults, Input::File), environment, Purpose::Study)
+    load_input(file.map_or(Input::Defaults, Input::File), environment, Purpose::Study)
 }
 
-/// Reads any input, with the environment over it, to serve by it.
+/// Reads any input, with the environment over it.
 ///
 /// # Errors
 /// The mistakes in the configuration.
-pub(crate) fn load_input(input: Input<'_>, environment: &Environment) -> Result<LoadedConfig, Report> {
-    read(input, environment, Purpose::Serve)
-}
-
-fn read(input: Input<'_>, environment: &Environment, purpose: Purpose) -> Result<LoadedConfig, Report> {
+pub(crate) fn load_input(
+    input: Input<'_>,
+    environment: &Environment,
+    purpose: Purpose,
+) -> Result<LoadedConfig, Report> {
     let variables = environment.variables.iter().map(|(name, value)| (name.clone(), value.clone()));
     load_config(input, variables, Options { flags: &environment.flags, purpose, ..Options::default() })
 }

@@ -56,23 +56,24 @@ Exit codes:
   3  take, peek: denied";
 
 fn main() -> ExitCode {
+    let success = |()| ExitCode::SUCCESS;
     let done = match Cli::parse().command {
-        Command::Serve(args) => cmd::serve::run(args),
+        Command::Serve(args) => cmd::serve::run(args).map(success),
         Command::Validate(args) => cmd::validate::run(args),
-        Command::Config(args) => cmd::config::run(args),
-        Command::Replay(args) => cmd::replay::run(args),
+        Command::Config(args) => cmd::config::run(args).map(success),
+        Command::Replay(args) => cmd::replay::run(args).map(success),
         Command::Take(args) => cmd::decide::run(&args, Operation::Take),
         Command::Peek(args) => cmd::decide::run(&args, Operation::Peek),
-        Command::Explain(args) => cmd::explain::run(&args),
-        Command::Ban(args) => cmd::ban::run(&args),
-        Command::Unban(args) => cmd::ban::run_unban(&args),
-        Command::Pause(args) => cmd::pause::run(&args),
-        Command::Resume(args) => cmd::pause::run_resume(&args),
+        Command::Explain(args) => cmd::explain::run(&args).map(success),
+        Command::Ban(args) => cmd::ban::run(&args).map(success),
+        Command::Unban(args) => cmd::ban::run_unban(&args).map(success),
+        Command::Pause(args) => cmd::pause::run(&args).map(success),
+        Command::Resume(args) => cmd::pause::run_resume(&args).map(success),
         Command::Reset(args) => cmd::decide::run(&args, Operation::Reset),
-        Command::Token(args) => cmd::token::run(&args),
+        Command::Token(args) => cmd::token::run(&args).map(success),
         Command::Journal(args) => cmd::journal::run(&args),
-        Command::Completions(args) => cmd::completions::run(&args, Cli::command()),
-        Command::Import(args) => cmd::import::run(args),
+        Command::Completions(args) => cmd::completions::run(&args, Cli::command()).map(success),
+        Command::Import(args) => cmd::import::run(args).map(success),
     };
     match done {
         Ok(code) => code,

@@ -30,10 +30,10 @@ fn allows_color() -> bool {
 ///
 /// # Errors
 /// When standard output cannot be written to.
-pub(crate) fn print(text: &str) -> io::Result<()> {
+pub(crate) fn print(text: &str) -> anyhow::Result<()> {
     let mut out = io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-        done => done,
+        done => Ok(done?),
     }
 }

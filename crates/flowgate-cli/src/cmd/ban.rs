@@ -1,7 +1,5 @@
 //! `flowgate ban` and `unban`: bans a value of a field on a running server, and lifts the ban.
 
-use std::process::ExitCode;
-
 use anyhow::{Context, bail};
 use flowgate::Span;
 use flowgate_api::{BanOrder, Bans, Cost, DecideCall, Explanation, RuleBan, Text};
@@ -47,7 +45,7 @@ pub(crate) struct UnbanArgs {
     server: Server,
 }
 
-pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let client = args.server.client(Right::Admin)?;
     let (answer, text) = match (&args.who, &args.length) {
         (Some((field, value)), Some(length)) => {
@@ -68,11 +66,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
             (answer, text)
         }
     };
-    terminal::print(&if args.json { answer.json() } else { text })?;
-    Ok(ExitCode::SUCCESS)
+    terminal::print(&if args.json { answer.json() } else { text })
 }
 
-pub(crate) fn run_unban(args: &UnbanArgs) -> anyhow::Result<ExitCode> {
+pub(crate) fn run_unban(args: &UnbanArgs) -> anyhow::Result<()> {
     let client = args.server.client(Right::Admin)?;
     let which = &args.which;
     let id = match (which.parse::<BanId>(), field(which)) {
@@ -81,8 +78,7 @@ pub(crate) fn run_unban(args: &UnbanArgs) -> anyhow::Result<ExitCode> {
         (Err(other), Err(error)) => bail!("{which}: {error}, or {other}"),
     };
     client.delete(&format!("/v1/bans/{id}"))?;
-    terminal::print(&format!("lifted   the ban {which}\n"))?;
-    Ok(ExitCode::SUCCESS)
+    terminal::print(&format!("lifted   the ban {which}\n"))
 }
 
 /// The ban by hand on a value; without one, the only ban by a rule whose subject is exactly this field and value.

@@ -1,7 +1,5 @@
 //! `flowgate completions`: what a shell needs to complete the command line.
 
-use std::process::ExitCode;
-
 use clap_complete::Shell;
 
 use crate::terminal;
@@ -15,9 +13,8 @@ pub(crate) struct Args {
     shell: Shell,
 }
 
-pub(crate) fn run(args: &Args, mut command: clap::Command) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(args: &Args, mut command: clap::Command) -> anyhow::Result<()> {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut command, "flowgate", &mut script);
-    terminal::print(&String::from_utf8_lossy(&script))?;
-    Ok(ExitCode::SUCCESS)
+    terminal::print(&String::from_utf8_lossy(&script))
 }

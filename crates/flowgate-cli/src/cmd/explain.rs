@@ -1,7 +1,5 @@
 //! `flowgate explain`: shows what a server would decide, and why. Changes nothing.
 
-use std::process::ExitCode;
-
 use super::request;
 use crate::client::Right;
 use crate::render::Renderer;
@@ -17,12 +15,10 @@ pub(crate) struct Args {
     request: request::RequestArgs,
 }
 
-pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let answer = args.request.server.client(Right::Decide)?.post("/v1/explain", &args.request.call()?)?;
-    let text = match args.request.json {
+    terminal::print(&match args.request.json {
         true => answer.json(),
         false => Renderer::for_stdout().explanation(&answer.document()?),
-    };
-    terminal::print(&text)?;
-    Ok(ExitCode::SUCCESS)
+    })
 }

@@ -3,8 +3,6 @@
 mod envoy;
 mod koala;
 
-use std::process::ExitCode;
-
 /// Print another system's rules as a configuration
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -18,7 +16,7 @@ enum From {
     Koala(koala::Args),
 }
 
-pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(args: Args) -> anyhow::Result<()> {
     match args.from {
         From::Envoy(args) => envoy::run(&args),
         From::Koala(args) => koala::run(&args),

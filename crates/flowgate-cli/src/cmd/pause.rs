@@ -1,7 +1,5 @@
 //! `flowgate pause` and `resume`: for a while, no rule of a running server denies.
 
-use std::process::ExitCode;
-
 use flowgate_api::{Pause, PauseOrder, Text};
 
 use crate::client::{Right, Server};
@@ -31,19 +29,17 @@ pub(crate) struct ResumeArgs {
     server: Server,
 }
 
-pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let client = args.server.client(Right::Admin)?;
     let answer = match &args.length {
         Some(length) => client.post("/v1/pause", &PauseOrder { length: Text(length.into()) })?,
         None => client.get("/v1/pause")?,
     };
     let pause: Pause = answer.document()?;
-    terminal::print(&if args.json { answer.json() } else { Renderer::for_stdout().pause(pause) })?;
-    Ok(ExitCode::SUCCESS)
+    terminal::print(&if args.json { answer.json() } else { Renderer::for_stdout().pause(pause) })
 }
 
-pub(crate) fn run_resume(args: &ResumeArgs) -> anyhow::Result<ExitCode> {
+pub(crate) fn run_resume(args: &ResumeArgs) -> anyhow::Result<()> {
     let pause: Pause = args.server.client(Right::Admin)?.delete("/v1/pause")?.document()?;
-    terminal::print(&Renderer::for_stdout().pause(pause))?;
-    Ok(ExitCode::SUCCESS)
+    terminal::print(&Renderer::for_stdout().pause(pause))
 }

@@ -6,7 +6,6 @@ use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
@@ -82,7 +81,7 @@ fn window(text: &str) -> Result<Span, &'static str> {
     Ok(length.into())
 }
 
-pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(args: Args) -> anyhow::Result<()> {
     let file = configuration::find(args.config.clone());
     file.iter().chain(&args.compare).try_for_each(|file| configuration::refuse_foreign(file))?;
     let environment = Environment::of_process()?;
@@ -111,11 +110,9 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     let names = Names { traces: sources.iter().map(Source::name).collect(), policy, compare };
     let (summary, finished) = replay.finish(names);
     let outcome = outcome.and(finished);
-    if let Err(error @ ReplayError::Decisions(_)) = &outcome
-        && is_closed(error)
-    {
+    if matches!(&outcome, Err(ReplayError::Decisions(error)) if error.kind() == io::ErrorKind::BrokenPipe) {
         // The reader of the decisions, such as `head`, has closed the pipe and wants no more of them.
-        return Ok(ExitCode::SUCCESS);
+        return Ok(());
     }
     if !shows_warnings(&summary, &args) {
         for warning in summary.warnings() {
@@ -136,7 +133,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     match summary.lines {
         0 => anyhow::bail!("there is nothing to replay in {}", summary.traces.join(", ")),
         lines if lines == summary.skipped => anyhow::bail!("no line could be read"),
-        _ => Ok(ExitCode::SUCCESS),
+        _ => Ok(()),
     }
 }
 
@@ -212,12 +209,8 @@ fn print(summary: &Summary, args: &Args) -> anyhow::Result<()> {
     terminal::print(&text)?;
     match &args.report {
         _ if args.json => Ok(()),
-        Some(report) => Ok(terminal::print(&format!("\nthe report is in {}\n", report.display()))?),
+        Some(report) => terminal::print(&format!("\nthe report is in {}\n", report.display())),
         None if args.advice || args.decisions.is_some() => Ok(()),
-        None => Ok(terminal::print("\n--advice tells which counts would leave nearly everybody alone\n")?),
+        None => terminal::print("\n--advice tells which counts would leave nearly everybody alone\n"),
     }
-}
-
-fn is_closed(error: &ReplayError) -> bool {
-    matches!(error, ReplayError::Decisions(error) if error.kind() == io::ErrorKind::BrokenPipe)
 }

@@ -8,17 +8,16 @@ mod systemd;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::pin::pin;
-use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::Context;
-use flowgate_engine::config::{Config, Flag, Input, ListenAddress, LoadedConfig};
+use flowgate_engine::config::{Config, Flag, Input, ListenAddress, LoadedConfig, Purpose};
 use flowgate_server::{Author, POLL_INTERVAL, Reload, Reloader, RulesFile, Server, Shutdown};
 
 use crate::configuration::{self, Environment};
 use crate::signals::{Signal, Signals};
 use crate::{logging, settings, state_directory};
-use systemd::{News, Notifier};
+use systemd::Notifier;
 
 /// Serve the Redis protocol and HTTP
 ///
@@ -59,7 +58,7 @@ struct Source {
     environment: Environment,
 }
 
-pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(args: Args) -> anyhow::Result<()> {
     let mut environment = Environment::of_process()?;
     // The checks of a file hold for options, too.
     for (name, key, address) in [("--http", "http", args.http), ("--resp", "resp", args.resp)] {
@@ -87,8 +86,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     let served = runtime.block_on(serve(source, loaded));
     // Tasks that are left after the drain are abandoned: they may never end.
     runtime.shutdown_background();
-    served?;
-    Ok(ExitCode::SUCCESS)
+    served
 }
 
 async fn serve(source: Source, loaded: LoadedConfig) -> anyhow::Result<()> {
@@ -116,7 +114,7 @@ async fn serve(source: Source, loaded: LoadedConfig) -> anyhow::Result<()> {
     administer(&server, source, &reloader);
     let mut attempts = reloader.attempts();
     let notifier = Notifier::of_process();
-    notifier.tell(News::Ready);
+    notifier.tell(systemd::READY);
 
     let (trigger, shutdown) = Shutdown::new();
     let mut running = pin!(server.run(shutdown));
@@ -125,19 +123,19 @@ async fn serve(source: Source, loaded: LoadedConfig) -> anyhow::Result<()> {
             ended = running.as_mut() => return Ok(ended?),
             signal = signals.next() => match signal {
                 Signal::Reload => {
-                    notifier.tell(News::Reloading);
+                    notifier.tell(systemd::RELOADING);
                     reloader.reload(Author::SIGHUP);
                 }
                 Signal::Stop => break,
             },
             attempt = attempts.changed() => {
                 attempt.context("the thread that reads the configuration has failed")?;
-                notifier.tell(News::Ready);
+                notifier.tell(systemd::READY);
             }
         }
     }
     eprintln!("stopping");
-    notifier.tell(News::Stopping);
+    notifier.tell(systemd::STOPPING);
     trigger.stop();
     loop {
         tokio::select! {
@@ -174,7 +172,7 @@ fn watch(server: &Server, source: Source, loaded: LoadedConfig) -> std::io::Resu
 fn administer(server: &Server, source: Source, reloader: &Arc<Reloader>) {
     let Source { file, environment } = source;
     if let Some(path) = file {
-        let load = Box::new(move |input: Input<'_>| configuration::load_input(input, &environment));
+        let load = Box::new(move |input: Input<'_>| configuration::load_input(input, &environment, Purpose::Serve));
         server.administer(RulesFile { path, load, reloader: Arc::clone(reloader) });
     }
 }

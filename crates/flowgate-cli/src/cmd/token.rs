@@ -1,7 +1,5 @@
 //! `flowgate token`: prints the admin token that a server on this machine has made.
 
-use std::process::ExitCode;
-
 use anyhow::bail;
 
 use crate::client::Tokens;
@@ -16,7 +14,7 @@ use crate::terminal;
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {}
 
-pub(crate) fn run(_: &Args) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(_: &Args) -> anyhow::Result<()> {
     let tokens = Tokens::of_this_machine();
     let Some(token) = tokens.list.first() else {
         bail!("{}", tokens.missing());
@@ -25,5 +23,5 @@ pub(crate) fn run(_: &Args) -> anyhow::Result<ExitCode> {
     if let [printed, other, ..] = &*tokens.files {
         eprintln!("note: this is the token in {}; another one is in {}", printed.display(), other.display());
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }

@@ -6,7 +6,6 @@ mod yaml;
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 
 use flowgate_engine::config;
 
@@ -32,24 +31,21 @@ pub(super) struct EnvoyArgs {
     merge: bool,
 }
 
-pub(super) fn run(args: &EnvoyArgs) -> anyhow::Result<ExitCode> {
+pub(super) fn run(args: &EnvoyArgs) -> anyhow::Result<()> {
     let mut domains: Vec<Domain> = Vec::new();
     let (mut file_of, mut warnings) = (HashMap::new(), Vec::new());
     for file in &args.files {
-        let (domain, at) = match read(file) {
-            Ok(read) => read,
-            Err(mistake) => return Ok(fail(file, &mistake)),
-        };
+        let (domain, at) = read(file).map_err(|mistake| in_file(file, &mistake))?;
         if let Some(before) = file_of.insert(domain.name.clone(), file)
             && !args.merge
         {
             let message = format!("the domain {} is in {}, too: --merge joins them", domain.name, before.display());
-            return Ok(fail(file, &Mistake::new(at, message)));
+            return Err(in_file(file, &Mistake::new(at, message)));
         }
         let files = domains.iter().filter(|known| known.name == domain.name).chain([&domain]);
         if let Some(twice) = composite_twice(files.flat_map(|domain| &domain.descriptors)) {
             let message = format!("{} stands twice in the files of the domain {}", shown(twice), domain.name);
-            return Ok(fail(file, &Mistake::new(twice.at, message)));
+            return Err(in_file(file, &Mistake::new(twice.at, message)));
         }
         let mut imported = ImportedRules::new();
         imported.add(&domain);
@@ -63,8 +59,7 @@ pub(super) fn run(args: &EnvoyArgs) -> anyhow::Result<ExitCode> {
     for (file, at, why) in warnings {
         eprintln!("warning: {}:{at}: {why}", file.display());
     }
-    terminal::print(&imported.toml)?;
-    Ok(ExitCode::SUCCESS)
+    terminal::print(&imported.toml)
 }
 
 fn read(file: &Path) -> Result<(Domain, Place), Mistake> {
@@ -74,7 +69,6 @@ fn read(file: &Path) -> Result<(Domain, Place), Mistake> {
     tree::read(&yaml::read(&text)?)
 }
 
-fn fail(file: &Path, mistake: &Mistake) -> ExitCode {
-    eprintln!("error: {}:{}: {}", file.display(), mistake.at, mistake.message);
-    ExitCode::FAILURE
+fn in_file(file: &Path, mistake: &Mistake) -> anyhow::Error {
+    anyhow::anyhow!("{}:{}: {}", file.display(), mistake.at, mistake.message)
 }

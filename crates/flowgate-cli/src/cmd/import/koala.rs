@@ -1,7 +1,6 @@
 //! `flowgate import koala`.
 
 use std::path::PathBuf;
-use std::process::ExitCode;
 
 use flowgate_engine::config::{Input, Koala};
 use flowgate_koala::{KoalaFile, LoadedKoala};
@@ -24,7 +23,7 @@ pub(super) struct Args {
     tz: String,
 }
 
-pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+pub(super) fn run(args: &Args) -> anyhow::Result<()> {
     let LoadedKoala { file, warnings, .. } = KoalaFile::load(Input::File(&args.file), &args.tz)?;
     eprint!("{}", warnings.render(terminal::color()));
     for loss in file.inexpressible() {
@@ -32,6 +31,5 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     }
     // Where the output is most likely kept; a directory that is gone makes whole paths.
     let here = std::env::current_dir().unwrap_or_default();
-    terminal::print(&file.to_toml(&here))?;
-    Ok(ExitCode::SUCCESS)
+    terminal::print(&file.to_toml(&here))
 }

@@ -6,16 +6,12 @@
 use std::ffi::OsString;
 use std::io;
 
-/// A change of the server's state.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum News {
-    /// The server serves, or serves again after a reload.
-    Ready,
-    /// The server reads its configuration.
-    Reloading,
-    /// The server begins to stop.
-    Stopping,
-}
+/// The server serves, or serves again after a reload.
+pub(super) const READY: &str = "READY=1\nSTATUS=serving";
+/// The server reads its configuration.
+pub(super) const RELOADING: &str = "RELOADING=1\nSTATUS=reading the configuration";
+/// The server begins to stop.
+pub(super) const STOPPING: &str = "STOPPING=1\nSTATUS=finishing what is under way";
 
 /// Sends messages to `NOTIFY_SOCKET`; without that variable it sends nothing.
 #[derive(Debug)]
@@ -28,14 +24,10 @@ impl Notifier {
         Notifier { socket: std::env::var_os("NOTIFY_SOCKET").filter(|socket| !socket.is_empty()) }
     }
 
-    pub(super) fn tell(&self, news: News) {
+    /// Sends one of the messages above.
+    pub(super) fn tell(&self, message: &str) {
         let Some(socket) = &self.socket else { return };
-        let text = match news {
-            News::Ready => "READY=1\nSTATUS=serving",
-            News::Reloading => "RELOADING=1\nSTATUS=reading the configuration",
-            News::Stopping => "STOPPING=1\nSTATUS=finishing what is under way",
-        };
-        if let Err(error) = send(socket, text) {
+        if let Err(error) = send(socket, message) {
             tracing::warn!(socket = %socket.display(), %error, "cannot notify systemd");
         }
     }
@@ -78,7 +70,7 @@ mod tests {
     fn a_name_outside_of_the_file_system() {
         let name = format!("flowgate-test-{}", std::process::id());
         let systemd = UnixDatagram::bind_addr(&SocketAddr::from_abstract_name(&name).unwrap()).unwrap();
-        Notifier { socket: Some(format!("@{name}").into()) }.tell(News::Ready);
+        Notifier { socket: Some(format!("@{name}").into()) }.tell(READY);
         let mut heard = [0; 100];
         let length = systemd.recv(&mut heard).unwrap();
         assert_eq!(&heard[..length], b"READY=1\nSTATUS=serving");
@@ -86,7 +78,7 @@ mod tests {
 
     #[test]
     fn without_a_socket_nothing_is_sent() {
-        Notifier { socket: None }.tell(News::Ready);
-        Notifier { socket: Some("/nonexistent/socket".into()) }.tell(News::Ready);
+        Notifier { socket: None }.tell(READY);
+        Notifier { socket: Some("/nonexistent/socket".into()) }.tell(READY);
     }
 }

@@ -10,7 +10,7 @@ pub(super) struct Domain {
 }
 
 /// One key, or one key and value, and what stands below it.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Descriptor {
     pub(super) at: Place,
     pub(super) key: String,
@@ -36,31 +36,32 @@ pub(super) struct RateLimit {
 pub(super) enum Grant {
     #[default]
     Unlimited,
-    Requests(u32, Unit),
+    Requests(u32, &'static Unit),
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Unit {
-    Second,
-    Minute,
-    Hour,
-    Day,
-    Week,
-    Month,
-    Year,
+/// A unit of time.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Unit {
+    pub(super) name: &'static str,
+    /// The window in the limit language.
+    pub(super) window: &'static str,
+    /// How the window differs from the original, if it does.
+    differs: &'static str,
 }
 
-impl Unit {
-    /// How the window differs from the original.
-    fn differs(self) -> Option<&'static str> {
-        match self {
-            Unit::Second | Unit::Minute | Unit::Hour | Unit::Day => None,
-            Unit::Week => Some("weeks begin on Monday here, on Thursday there"),
-            Unit::Month => Some("months are those of the calendar here, 30 days there"),
-            Unit::Year => Some("a year begins with the first request here, 365 days after another there"),
-        }
-    }
-}
+const UNITS: [Unit; 7] = [
+    Unit { name: "second", window: "s tz=UTC", differs: "" },
+    Unit { name: "minute", window: "min tz=UTC", differs: "" },
+    Unit { name: "hour", window: "h tz=UTC", differs: "" },
+    Unit { name: "day", window: "d tz=UTC", differs: "" },
+    Unit { name: "week", window: "week tz=UTC", differs: "weeks begin on Monday here, on Thursday there" },
+    Unit { name: "month", window: "month tz=UTC", differs: "months are those of the calendar here, 30 days there" },
+    Unit {
+        name: "year",
+        window: "365d",
+        differs: "a year begins with the first request here, 365 days after another there",
+    },
+];
 
 impl Descriptor {
     pub(super) fn is_wildcard(&self) -> bool {
@@ -110,16 +111,7 @@ pub(super) fn shown(descriptor: &Descriptor) -> String {
 }
 
 fn descriptor(node: &Node) -> Result<Descriptor, Mistake> {
-    let mut found = Descriptor {
-        at: node.at,
-        key: String::new(),
-        value: None,
-        limit: None,
-        shadow: false,
-        share_threshold: false,
-        children: Vec::new(),
-        left_out: Vec::new(),
-    };
+    let mut found = Descriptor { at: node.at, ..Descriptor::default() };
     for (key, value) in node.map()? {
         let leave_out = |found: &mut Descriptor, why: &str| found.left_out.push((key.at, why.to_owned()));
         match key.text()? {
@@ -156,7 +148,9 @@ fn rate_limit(node: &Node, left_out: &mut Vec<(Place, String)>) -> Result<RateLi
         match key.text()? {
             "unit" => {
                 let found = read_unit(value)?;
-                left_out.extend(found.differs().map(|differs| (value.at, differs.to_owned())));
+                if !found.differs.is_empty() {
+                    left_out.push((value.at, found.differs.to_owned()));
+                }
                 unit = Some(found);
             }
             "requests_per_unit" => requests = value.number()?,
@@ -195,23 +189,11 @@ fn check_replaces(list: &Node, own_name: Option<&str>) -> Result<(), Mistake> {
     Ok(())
 }
 
-fn read_unit(node: &Node) -> Result<Unit, Mistake> {
+fn read_unit(node: &Node) -> Result<&'static Unit, Mistake> {
     let text = node.text()?;
-    Ok(match text.to_ascii_lowercase().as_str() {
-        "second" => Unit::Second,
-        "minute" => Unit::Minute,
-        "hour" => Unit::Hour,
-        "day" => Unit::Day,
-        "week" => Unit::Week,
-        "month" => Unit::Month,
-        "year" => Unit::Year,
-        _ => {
-            return Err(Mistake::new(
-                node.at,
-                format!("{text:?} is not a unit: second, minute, hour, day, week, month or year"),
-            ));
-        }
-    })
+    let unit = UNITS.iter().find(|unit| unit.name.eq_ignore_ascii_case(text));
+    let unknown = || format!("{text:?} is not a unit: second, minute, hour, day, week, month or year");
+    unit.ok_or_else(|| Mistake::new(node.at, unknown()))
 }
 
 fn unknown(at: Place, key: &str) -> Mistake {
