@@ -25,9 +25,9 @@ pub struct ManualBan<'a> {
     pub field: Cow<'a, str>,
     /// The value as it was given.
     pub value: Cow<'a, str>,
-    /// When it ends.
+    /// When the ban ends.
     pub until: Millis,
-    /// Any text.
+    /// Why the value is banned: any text.
     pub reason: Cow<'a, str>,
 }
 
@@ -41,9 +41,9 @@ pub struct RuleBan<'a> {
     /// The subject: the names and values of the rule's `by` fields.
     #[serde(borrow)]
     pub subject: Fields<'a>,
-    /// Where it denies: `rule`, where the rule matches; `subject`, everywhere.
+    /// Where the ban denies: `rule`, where the rule matches; `subject`, everywhere.
     pub scope: Cow<'a, str>,
-    /// When it ends.
+    /// When the ban ends.
     pub until: Millis,
 }
 
@@ -60,7 +60,7 @@ pub struct BanOrder<'a> {
     /// For how long: `10m`, `1h`, `7d`.
     #[serde(borrow, rename = "for")]
     pub length: Text<'a>,
-    /// Any text.
+    /// Why the value is banned: any text.
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<Text<'a>>,
 }
@@ -71,7 +71,7 @@ pub struct NewBan<'a> {
     /// The ban.
     #[serde(flatten)]
     pub ban: ManualBan<'a>,
-    /// A field that no rule uses, or a value that no request at the gate has.
+    /// What may be wrong: no rule uses the field, or no request at the gate has the value.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub warning: Option<String>,
 }
@@ -85,10 +85,10 @@ pub struct BanSearch<'a> {
     pub text: Text<'a>,
     /// Who imposed the bans.
     pub origin: Origin,
-    /// The `next` of the page before; null: the first page.
+    /// The `next` of the previous page; null: the first page.
     #[serde(borrow)]
     pub after: Option<Text<'a>>,
-    /// The most bans of a page, 1 to 1,000.
+    /// The largest number of bans on a page, 1 to 1,000.
     pub limit: Option<u64>,
 }
 
@@ -110,9 +110,9 @@ pub enum Origin {
 pub struct FoundBans<'a> {
     /// The server's time.
     pub now: Millis,
-    /// The number of all bans.
+    /// The number of all bans in force.
     pub total: u64,
-    /// The number of bans by hand among them.
+    /// The number of bans by hand among all bans.
     pub by_hand: u64,
     /// The number of bans that match the search.
     pub found: u64,
@@ -120,7 +120,7 @@ pub struct FoundBans<'a> {
     pub next: Option<Cow<'a, str>>,
     /// False while the shared store is away: bans of other nodes may be missing.
     pub complete: bool,
-    /// The page.
+    /// The bans of this page.
     #[serde(borrow)]
     pub bans: Vec<FoundBan<'a>>,
 }
@@ -132,21 +132,21 @@ pub struct FoundBan<'a> {
     pub id: Cow<'a, str>,
     /// `hand` or `rule`.
     pub origin: Origin,
-    /// The rule that imposed it.
+    /// The rule that imposed the ban.
     pub rule: Option<Cow<'a, str>>,
     /// The field, of a ban by hand.
     pub field: Option<Cow<'a, str>>,
-    /// Its value.
+    /// The value of that field.
     pub value: Option<Cow<'a, str>>,
-    /// The names and values, of a ban by a rule.
+    /// The names and values of the banned subject, of a ban by a rule.
     #[serde(borrow)]
     pub subject: Option<Fields<'a>>,
     /// Where a ban by a rule denies: `rule` or `subject`.
     pub scope: Option<Cow<'a, str>>,
-    /// When it was imposed, where that is known: by hand, through this node.
+    /// When the ban was imposed; null unless it was imposed by hand through this node.
     pub since: Option<Millis>,
-    /// When it ends.
+    /// When the ban ends.
     pub until: Millis,
-    /// Any text, of a ban by hand.
+    /// Why the value is banned, of a ban by hand.
     pub reason: Option<Cow<'a, str>>,
 }

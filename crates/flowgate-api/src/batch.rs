@@ -7,7 +7,7 @@ use crate::Decision;
 /// Whether all requests pass, and the decision of each.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AtomicBatch<'a> {
-    /// Whether the step passes: no request is denied.
+    /// Whether every request passes. If one request is denied, all of them are.
     pub allowed: bool,
     /// The decisions, in the order of the requests.
     pub decisions: Vec<PartDecision<'a>>,
@@ -16,9 +16,9 @@ pub struct AtomicBatch<'a> {
 /// The decision of one request.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PartDecision<'a> {
-    /// The request's own decision. In a step that is denied a request may be allowed by itself.
+    /// The decision on this request alone. It may be allowed although the batch as a whole is denied.
     #[serde(flatten)]
     pub decision: Decision<'a>,
-    /// Whether the step has passed and has counted the cost of this request.
+    /// Whether the batch has passed and the cost of this request is counted.
     pub charged: bool,
 }

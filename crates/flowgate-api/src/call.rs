@@ -27,7 +27,7 @@ pub struct DecideCall<'a> {
     /// The request.
     #[serde(borrow)]
     pub fields: Fields<'a>,
-    /// What it costs.
+    /// The cost of the request, in units.
     #[serde(default)]
     pub cost: Cost,
     /// Whether `path` is spelled, and an IPv6 address in `ip` counted, as `/gate` does.
@@ -39,7 +39,7 @@ pub struct DecideCall<'a> {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BatchItem<'a> {
-    /// What is asked.
+    /// The operation.
     #[serde(default)]
     pub op: Operation,
     /// As in [`DecideCall`].
@@ -57,16 +57,16 @@ pub struct BatchItem<'a> {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LimitCall<'a> {
-    /// What is counted.
+    /// The key that is counted.
     #[serde(borrow)]
     pub key: Text<'a>,
     /// The limit, in the limit language: `5/60s`.
     #[serde(borrow)]
     pub limit: Text<'a>,
-    /// What the call costs.
+    /// The cost of the call, in units.
     #[serde(default)]
     pub cost: Cost,
-    /// What is asked.
+    /// The operation.
     #[serde(default)]
     pub op: Operation,
 }
@@ -75,7 +75,7 @@ pub struct LimitCall<'a> {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Fields<'a>(pub Vec<(Text<'a>, Text<'a>)>);
 
-/// What a request costs: at most [`MAX_COST`], 1 unless it is given.
+/// The cost of a request, in units: at most [`MAX_COST`], 1 unless the caller gives another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
 pub struct Cost(pub u64);

@@ -14,7 +14,7 @@ use crate::{
 const _: () = assert!(MAX_COST == MAX_COUNT, "a cost counts up to what counters hold");
 
 impl Operation {
-    /// What the operation asks of counters; `None`: to forget them.
+    /// The operation on counters; `None` for a reset, which forgets them.
     pub fn op(self) -> Option<Op> {
         match self {
             Operation::Take => Some(Op::Take),

@@ -9,6 +9,6 @@ use serde::{Deserialize, Serialize};
 pub struct ErrorBody<'a> {
     /// What is wrong.
     pub error: Cow<'a, str>,
-    /// The field or header that is wrong, where one is.
+    /// The field or header that is wrong, if it is one of them.
     pub field: Option<Cow<'a, str>>,
 }

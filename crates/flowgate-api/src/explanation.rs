@@ -31,7 +31,7 @@ pub struct Explanation<'a> {
 pub struct FrontReport<'a> {
     /// The name of the other system, such as `koala`.
     pub name: Cow<'a, str>,
-    /// Whether they would let the request pass.
+    /// Whether these endpoints would let the request pass.
     pub allowed: bool,
     /// The rule that decides.
     pub rule: Option<Cow<'a, str>>,
@@ -44,23 +44,23 @@ pub struct FrontReport<'a> {
 pub struct RuleReport<'a> {
     /// The rule's name.
     pub rule: Cow<'a, str>,
-    /// Its title.
+    /// The rule's title.
     pub title: Option<Cow<'a, str>>,
-    /// Whether it matches.
+    /// Whether the rule matches.
     pub matched: bool,
     /// The first condition that failed.
     pub failed: Option<FailedCondition<'a>>,
     /// Whether the evaluation got as far as this rule.
     pub reached: bool,
-    /// Whether it is a shadow rule: it reports denials and never denies.
+    /// Whether the rule is a shadow rule, which reports denials and never denies.
     pub shadow: bool,
-    /// What it asks of callers that it denies.
+    /// What the rule asks of callers that it denies.
     pub action: Cow<'a, str>,
-    /// How its limits stand for the request's subject.
+    /// How the rule's limits stand for the request's subject.
     pub limits: Vec<LimitReport<'a>>,
     /// The end of a ban in force on the request's subject, also where the rule does not match.
     pub banned_until: Option<Millis>,
-    /// Where the bans of the rule deny: `rule`, `subject`; null if it does not ban.
+    /// Where the bans of the rule deny: `rule` or `subject`; null if the rule does not ban.
     pub ban_scope: Option<Cow<'a, str>>,
     /// What the rule does while the store is away.
     pub on_failure: Option<Cow<'a, str>>,
@@ -71,9 +71,9 @@ pub struct RuleReport<'a> {
 pub struct FailedCondition<'a> {
     /// The field.
     pub field: Cow<'a, str>,
-    /// What it must be, as the rule writes it.
+    /// What the field must be, as the rule writes it.
     pub expected: Cow<'a, str>,
-    /// What it is; null where the request lacks it.
+    /// What the field is; null where the request lacks it.
     pub found: Option<Cow<'a, str>>,
 }
 
@@ -82,19 +82,19 @@ pub struct FailedCondition<'a> {
 pub struct LimitReport<'a> {
     /// The limit, in the limit language.
     pub limit: Cow<'a, str>,
-    /// Whether it alone lets the request pass.
+    /// Whether this limit alone lets the request pass.
     pub allowed: bool,
-    /// The most that could be taken at once.
+    /// The most units that can be taken at once.
     pub most: Option<u64>,
-    /// What could be taken right after this.
+    /// The units that can be taken right after this request.
     pub remaining: Option<u64>,
-    /// The wait after which it lets the request pass.
+    /// The wait after which this limit lets the request pass.
     pub retry_after: Option<Millis>,
-    /// Whether it never does.
+    /// Whether this limit never lets the request pass.
     #[serde(default, skip_serializing_if = "is_false")]
     pub never: bool,
-    /// The wait until the state is as if never used.
+    /// The wait until the counter is as if never used.
     pub reset_after: Millis,
-    /// How long to hold an allowed request before it goes.
+    /// How long to hold an allowed request before it is passed on.
     pub delay: Millis,
 }

@@ -11,7 +11,8 @@ use crate::{BrokenFile, Millis, Text};
 pub struct RuleFile<'a> {
     /// The server's time.
     pub now: Millis,
-    /// What is wrong with the configuration or the rule file on disk, while it is; the rules in force are older.
+    /// What is wrong with the configuration or the rule file on disk; null while both are right. The rules in force are
+    /// older.
     pub broken: Option<BrokenFile>,
     /// The rules in the order of the file.
     pub rules: Vec<FileRule<'a>>,
@@ -22,21 +23,21 @@ pub struct RuleFile<'a> {
 /// A rule of the file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileRule<'a> {
-    /// Its `return`.
+    /// The rule's number, from `return`.
     pub number: u32,
-    /// Its line in the file, from 1.
+    /// The number of the rule's line in the file, from 1.
     pub line: u64,
     /// `direct`, `count`, `base` or `leak`.
     pub method: Cow<'a, str>,
     /// The conditions as they are written.
     pub conditions: Cow<'a, str>,
-    /// Seconds; null: not given, as are the next two.
+    /// The length of the rule's time in seconds; null: the rule does not give it.
     pub time: Option<u64>,
-    /// How often within the time.
+    /// How many requests the rule allows within its time; null: the rule does not give it.
     pub count: Option<u64>,
-    /// The requests of a day before the rule counts.
+    /// The requests of a day that pass before the rule counts; null: the rule does not give it.
     pub base: Option<u64>,
-    /// What it asks for: `allow`, `captcha` or `deny`.
+    /// What the rule asks of callers: `allow`, `captcha` or `deny`.
     pub result: Cow<'a, str>,
     /// Requests of today that met the rule and did not exceed it, on this node.
     pub passed: u64,
@@ -56,7 +57,7 @@ pub struct RuleText<'a> {
 /// One request of `argsJson`: an id for its answer, and a query string that is encoded once more.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Job {
-    /// Comes back with the answer.
+    /// The id, which the answer repeats.
     #[serde(default, rename = "Id", alias = "id", alias = "ID")]
     pub id: String,
     /// `k%3Dv%26k%3Dv`.
@@ -91,8 +92,8 @@ pub struct Counters<'a> {
 pub struct RuleCounter {
     /// The rule's number in its file.
     pub rule_no: u32,
-    /// Requests that matched and did not exceed it.
+    /// Requests that matched the rule and did not exceed it.
     pub allow: u64,
-    /// Requests that it decided: they exceeded it, or it is a direct rule, whitelists included.
+    /// Requests that the rule decided: those that exceeded it, and all that a direct rule matched, whitelists included.
     pub deny: u64,
 }

@@ -5,20 +5,20 @@ use serde::de::{self, Deserialize, Deserializer};
 
 use crate::Text;
 
-/// What a caller asks for.
+/// The operation that a caller asks for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Operation {
-    /// Check and count, in one step.
+    /// Checks and counts, in one atomic step.
     #[default]
     Take,
-    /// Would it pass? Changes nothing.
+    /// Checks and changes nothing.
     Peek,
-    /// Count, whatever the limits say.
+    /// Counts without checking.
     Record,
-    /// Give back; never beyond a fresh state.
+    /// Gives units back, at most until the counter is as if never used.
     Refund,
-    /// Forget what was counted for the subject. The answer shows the fresh state.
+    /// Forgets what was counted for the subject. The answer shows the fresh state.
     Reset,
 }
 

@@ -7,11 +7,11 @@ use crate::{Millis, Text};
 /// The answer of `/v1/pause`: whether the rules are paused, so that none of them denies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pause {
-    /// Whether they are.
+    /// Whether the rules are paused.
     pub paused: bool,
     /// When the pause began.
     pub since: Option<Millis>,
-    /// When it ends by itself.
+    /// When the pause ends by itself.
     pub until: Option<Millis>,
 }
 

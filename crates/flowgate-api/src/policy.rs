@@ -14,15 +14,15 @@ pub struct Policy<'a> {
     pub now: Millis,
     /// Changes whenever other rules come into force.
     pub etag: Cow<'a, str>,
-    /// When they came into force.
+    /// When these rules came into force.
     pub loaded: Millis,
-    /// What is wrong with the file, while it is; the rules in force are older.
+    /// What is wrong with the file on disk; null while it is right. The rules in force are older.
     pub broken: Option<BrokenFile>,
     /// The fields that rules look at or count by.
     pub fields: Vec<Cow<'a, str>>,
     /// The number of all rules.
     pub total: u64,
-    /// The place of the first of `rules` among all, from 0.
+    /// The position among all rules of the first rule in `rules`, from 0.
     pub from: u64,
     /// Rules in their order.
     pub rules: Vec<PolicyRule<'a>>,
@@ -31,7 +31,7 @@ pub struct Policy<'a> {
 /// A file that is wrong.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BrokenFile {
-    /// Since when.
+    /// Since when the file is wrong.
     pub since: Millis,
     /// What is wrong, for people.
     pub report: String,
@@ -40,15 +40,15 @@ pub struct BrokenFile {
 /// A rule in force.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PolicyRule<'a> {
-    /// Its name.
+    /// The rule's name.
     pub name: Cow<'a, str>,
-    /// Any text.
+    /// The rule's title: any text.
     pub title: Option<Cow<'a, str>>,
-    /// The file that it is written in.
+    /// The file that has the rule.
     pub source: Option<Cow<'a, str>>,
-    /// The line of its name there, from 1.
+    /// The line of the rule's name in that file, from 1.
     pub line: Option<u64>,
-    /// All must hold.
+    /// The rule's conditions, which must all hold.
     pub when: Vec<Condition<'a>>,
     /// The fields whose values make the subject.
     pub by: Vec<Cow<'a, str>>,
@@ -58,15 +58,15 @@ pub struct PolicyRule<'a> {
     pub limits_by: Option<LimitsBy<'a>>,
     /// What the caller is to do on a denial.
     pub action: Cow<'a, str>,
-    /// Whether it never denies.
+    /// Whether the rule is a shadow rule, which never denies.
     pub shadow: bool,
     /// Whether a denied attempt counts.
     pub count_denied: bool,
     /// The ban of subjects that are denied again and again.
     pub ban: Option<BanRule<'a>>,
-    /// What it does while the shared store is away; null: what the store's setting says.
+    /// What the rule does while the shared store is away; null: what `store.on_failure` says.
     pub on_failure: Option<Cow<'a, str>>,
-    /// What it has decided since the server started or it came into force.
+    /// The decisions of the rule since the server started or the rule came into force.
     pub total: RuleTotals,
 }
 
@@ -75,7 +75,7 @@ pub struct PolicyRule<'a> {
 pub struct Condition<'a> {
     /// The field.
     pub field: Cow<'a, str>,
-    /// What it must be, as it is written: one of these.
+    /// The values of which the field must have one, as the rule writes them.
     pub is: Vec<Cow<'a, str>>,
 }
 
@@ -95,28 +95,28 @@ pub struct LimitsBy<'a> {
 pub struct BanRule<'a> {
     /// The number of denials that start a ban.
     pub after: u64,
-    /// The time in which they count.
+    /// The time within which these denials count.
     pub within: Millis,
     /// The lengths of the first, second, .. ban; the last one repeats.
     #[serde(rename = "for")]
     pub lengths: Vec<Millis>,
     /// The time after the end of a ban until the next is a first one again.
     pub forget: Millis,
-    /// Where it denies: `rule` or `subject`.
+    /// Where the ban denies: `rule` or `subject`.
     pub scope: Cow<'a, str>,
 }
 
 /// Counts of a rule.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RuleTotals {
-    /// Requests that passed.
+    /// Requests that the rule allowed.
     pub allowed: u64,
-    /// Requests that it denied.
+    /// Requests that the rule denied.
     pub denied: u64,
-    /// Requests that its bans denied.
+    /// Requests that bans of the rule denied.
     pub banned: u64,
-    /// Requests that it would have denied, as a shadow.
+    /// Requests that the rule would have denied, were it not a shadow rule.
     pub shadow: u64,
-    /// Bans that it has started.
+    /// Bans that the rule started.
     pub bans_started: u64,
 }

@@ -11,7 +11,7 @@ use crate::Millis;
 pub struct Validation<'a> {
     /// Whether the text could be put in force.
     pub valid: bool,
-    /// The number of its rules; null where it is invalid.
+    /// The number of rules in the text; null if the text is wrong.
     pub rules: Option<u64>,
     /// The settings of the text that only a restart of the server would put in force.
     #[serde(default)]
@@ -33,7 +33,7 @@ impl<'a> Validation<'a> {
 pub struct ReplacedRules<'a> {
     /// The version of the text that is now in force.
     pub version: u64,
-    /// The number of its rules.
+    /// The number of rules in the text.
     pub rules: u64,
     /// The settings of the text that only a restart of the server puts in force.
     #[serde(default)]
@@ -46,16 +46,16 @@ pub struct ReplacedRules<'a> {
 /// Findings one by one, and all of them as text for people.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Findings<'a> {
-    /// One by one.
+    /// The findings one by one.
     pub findings: Vec<Finding<'a>>,
-    /// As text for people.
+    /// All findings as text for people.
     pub report: String,
 }
 
 /// A mistake or a warning.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Finding<'a> {
-    /// How bad it is.
+    /// Whether the finding is a mistake or a warning.
     pub severity: Severity,
     /// What is wrong.
     pub message: Cow<'a, str>,
@@ -65,7 +65,7 @@ pub struct Finding<'a> {
     pub line: Option<u64>,
     /// The column, from 1.
     pub column: Option<u64>,
-    /// What to do about it.
+    /// What to do about the finding.
     pub hint: Cow<'a, str>,
 }
 
@@ -75,7 +75,7 @@ pub struct Finding<'a> {
 pub enum Severity {
     /// The text cannot be put in force.
     Error,
-    /// The text works, though hardly as it was meant.
+    /// The text works, but probably not as its author means.
     Warning,
 }
 
@@ -89,30 +89,30 @@ pub struct History {
 /// A text that was in force.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Version {
-    /// Its number.
+    /// The number of the version.
     pub version: u64,
     /// When it was written.
     pub time: Millis,
-    /// Its length in bytes.
+    /// The length of the text in bytes.
     pub bytes: u64,
-    /// What its author has noted.
+    /// The author's note.
     pub note: Option<String>,
-    /// The version whose text it is again: a rollback has put it there; null: none has.
+    /// The older version whose text this version repeats, if it is a rollback.
     pub restores: Option<u64>,
-    /// Who has put it there; null for a version of a server that did not note it.
+    /// The author of the version; null for a version of a server that did not record authors.
     pub author: Option<Author>,
 }
 
-/// Who has made a change.
+/// The author of a change.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Author {
-    /// The kind of right that was used: `admin token`, or `file` for a text that was found on disk.
+    /// The right that the author used: `admin token`, or `file` for a text that the server found on disk.
     pub by: String,
-    /// The address, or that it is a unix socket.
+    /// The author's address, or `unix socket`.
     pub from: Option<String>,
-    /// The proxy through which the client has come.
+    /// The address of the proxy in front of the client.
     pub through: Option<String>,
-    /// What the client calls itself.
+    /// The `User-Agent` of the client.
     pub agent: Option<String>,
 }
 

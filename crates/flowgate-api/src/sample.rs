@@ -24,9 +24,9 @@ pub struct Sample<'a> {
     pub state: Cow<'a, str>,
     /// When the recording began.
     pub since: Option<Millis>,
-    /// When it ends or has ended; null: it goes on, and the last `longest` is kept.
+    /// When the recording ends or has ended; null: it goes on, and the server keeps the last `longest`.
     pub until: Option<Millis>,
-    /// The requests in it.
+    /// The number of recorded requests.
     pub requests: u64,
     /// The bytes that the recorded requests take.
     pub bytes: u64,

@@ -20,18 +20,18 @@ pub struct Session {
     pub key: String,
     /// When the key ends, in whole seconds since 1970.
     pub until: u64,
-    /// What the key opens.
+    /// What the key may be used for.
     pub rights: Rights,
     /// The server's time.
     pub now: Millis,
 }
 
-/// What a token opens.
+/// What a token may be used for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Rights {
-    /// Everything.
+    /// To read and to change everything.
     Admin,
-    /// What is read.
+    /// To read.
     View,
 }

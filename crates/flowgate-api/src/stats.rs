@@ -21,13 +21,13 @@ pub struct Stats<'a> {
     pub since: Millis,
     /// The server's version.
     pub version: Cow<'a, str>,
-    /// When it started.
+    /// When the server started.
     pub started: Millis,
     /// For how long the server has run.
     pub uptime: Millis,
     /// The number of rules in force.
     pub rules: u64,
-    /// When the pause of all rules ends; null: they are in force.
+    /// When the pause of all rules ends; null: the rules are in force.
     pub paused_until: Option<Millis>,
     /// Changes whenever other rules come into force.
     pub policy_etag: Cow<'a, str>,
@@ -35,7 +35,7 @@ pub struct Stats<'a> {
     pub file_etag: Option<Cow<'a, str>>,
     /// The name of the configuration file, without directories; null: there is none.
     pub file: Option<Cow<'a, str>>,
-    /// What is wrong with the configuration file, while it is.
+    /// What is wrong with the configuration file on disk; null while it is right.
     pub broken: Option<BrokenFile>,
     /// Where counters live.
     pub store: Store<'a>,
@@ -63,7 +63,7 @@ pub struct Stats<'a> {
     pub most_denied: Top<'a>,
 }
 
-/// What the store holds and had to give up.
+/// The size of the store, and what it evicted or refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Memory {
     /// The number of counters.
@@ -107,7 +107,7 @@ pub enum Store<'a> {
         outages: u64,
         /// Decisions that this node made without Redis.
         degraded: u64,
-        /// Values that could not be read.
+        /// Values in Redis that could not be read.
         unreadable: u64,
         /// Denials that the deny cache answered, without asking Redis.
         deny_cache_hits: u64,
@@ -117,20 +117,20 @@ pub enum Store<'a> {
 /// A server of the shared store.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RedisServer<'a> {
-    /// Its address.
+    /// The server's address.
     pub at: Cow<'a, str>,
     /// `ready` or `away`.
     pub state: Cow<'a, str>,
-    /// Connections to it.
+    /// Open connections to the server.
     pub connections: u64,
 }
 
 /// The number of bans in force.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BanCounts {
-    /// By hand.
+    /// Bans by hand.
     pub hand: u64,
-    /// By rules, at most 10,000.
+    /// Bans by rules, at most 10,000.
     pub rules: u64,
 }
 
@@ -146,15 +146,15 @@ pub struct Reloads {
 /// Connections by protocol.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Connections {
-    /// Open over HTTP.
+    /// Open connections over HTTP.
     pub http: u64,
-    /// Open over the Redis protocol.
+    /// Open connections over the Redis protocol.
     pub resp: u64,
-    /// Open over gRPC.
+    /// Open connections over gRPC.
     pub grpc: u64,
-    /// The most of each.
+    /// The most connections that each protocol may have.
     pub max: u64,
-    /// Connections that found every place taken.
+    /// Connections that the server refused because a protocol had the most that it may have.
     pub refused: u64,
     /// Wrong passwords and tokens.
     pub unauthorized: u64,
@@ -163,9 +163,9 @@ pub struct Connections {
 /// The subjects that are counted most.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Top<'a> {
-    /// Since when they are counted.
+    /// The time from which on the subjects are counted.
     pub since: Millis,
-    /// Most frequent first.
+    /// The subjects, the most frequent first.
     #[serde(borrow)]
     pub subjects: Vec<TopSubject<'a>>,
 }
@@ -173,7 +173,8 @@ pub struct Top<'a> {
 /// How often a subject was counted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TopSubject<'a> {
-    /// The rule that counts it; `(ban)`: a ban by hand denied it; null: the key of a `/v1/limit`.
+    /// The rule that counts the subject; `(ban)`: a ban by hand denied it; null: the subject is the key of a
+    /// `/v1/limit`.
     pub rule: Option<Cow<'a, str>>,
     /// The subject.
     pub subject: Cow<'a, str>,
@@ -184,10 +185,10 @@ pub struct TopSubject<'a> {
     pub count: u64,
     /// The largest possible error of the count.
     pub error: u64,
-    /// Since when the subject is seen in every minute.
+    /// The start of the minutes without a gap in which the subject was seen.
     pub first: Millis,
     /// When the subject was seen last.
     pub last: Millis,
-    /// Whether a ban by hand is in force on one of its values.
+    /// Whether a ban by hand is in force on one of the subject's values.
     pub banned: bool,
 }

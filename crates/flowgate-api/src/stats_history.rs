@@ -14,11 +14,11 @@ pub type Steps<T> = Vec<Option<T>>;
 pub struct StatsHistory<'a> {
     /// The server's time.
     pub now: Millis,
-    /// When it started: nothing was measured before.
+    /// When the server started. Earlier steps have no values.
     pub started: Millis,
     /// The seconds of a step.
     pub step: u64,
-    /// The end of the last step, which lasts still. The value at place i of n is that of the step that begins at
+    /// The end of the last step, which is not over yet. The value at index i of n belongs to the step that begins at
     /// `end - (n - i) * step`.
     pub end: u64,
     /// All decisions.
@@ -29,32 +29,32 @@ pub struct StatsHistory<'a> {
     pub memory: Steps<u64>,
     /// The rules that were asked for.
     pub rules: Vec<RuleHistory<'a>>,
-    /// The rules without a history of their own.
+    /// The sum of all rules that have no history of their own.
     pub other: Counts,
-    /// Instants to mark.
+    /// Events to mark in a chart.
     pub marks: Vec<Mark<'a>>,
 }
 
 /// Decisions per step.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counts {
-    /// Let pass.
+    /// Requests that passed.
     pub allowed: Steps<u32>,
-    /// Denied by a limit, at once, or by a ban.
+    /// Requests that a limit, a rule or a ban denied.
     pub denied: Steps<u32>,
-    /// Let pass, though a shadow rule would have denied them.
+    /// Requests that passed although a shadow rule would have denied them.
     pub shadow: Steps<u32>,
 }
 
 /// All decisions per step.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TotalCounts {
-    /// By their outcome.
+    /// The decisions by their outcome.
     #[serde(flatten)]
     pub counts: Counts,
-    /// Those of `denied` whose rule has an action of its own, such as `captcha`.
+    /// Requests of `denied` whose rule has an action of its own, such as `captcha`.
     pub own_action: Steps<u32>,
-    /// Decided without the shared store.
+    /// Requests that were decided without the shared store.
     pub degraded: Steps<u32>,
 }
 
@@ -63,9 +63,10 @@ pub struct TotalCounts {
 pub struct RuleHistory<'a> {
     /// The rule's name.
     pub rule: Cow<'a, str>,
-    /// What the rule in force asks of the caller on a denial: `deny`, or a word of its own; null: no rule of that name is.
+    /// What the rule in force asks of the caller on a denial: `deny`, or a word of its own; null: no rule of that name
+    /// is in force.
     pub action: Option<Cow<'a, str>>,
-    /// By their outcome.
+    /// The decisions by their outcome.
     #[serde(flatten)]
     pub counts: Counts,
 }
@@ -73,17 +74,17 @@ pub struct RuleHistory<'a> {
 /// How long answers took, by protocol, and how long the shared store took.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Latencies {
-    /// Over the Redis protocol.
+    /// Answers over the Redis protocol.
     pub resp: Latency,
-    /// Over HTTP.
+    /// Answers over HTTP.
     pub http: Latency,
-    /// Over gRPC.
+    /// Answers over gRPC.
     pub grpc: Latency,
-    /// The shared store.
+    /// Replies of the shared store.
     pub store: Latency,
 }
 
-/// Microseconds per step; null: no answer was timed, or the step lasts still.
+/// Microseconds per step; null: no answer was timed, or the step is not over yet.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Latency {
     /// The median.
@@ -92,10 +93,10 @@ pub struct Latency {
     pub p99: Steps<u32>,
 }
 
-/// An instant and what happened.
+/// An event and its time.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Mark<'a> {
-    /// When.
+    /// When it happened.
     pub at: Millis,
     /// `start`, `rules`, `away`, `back`, `pause` or `resume`.
     pub kind: Cow<'a, str>,

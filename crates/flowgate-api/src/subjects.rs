@@ -1,4 +1,4 @@
-//! Who is counted by a rule, and who is denied: `/v1/subjects/NAME`, `/v1/denials`.
+//! The subjects of a rule, and denied requests: `/v1/subjects/NAME`, `/v1/denials`.
 
 use std::borrow::Cow;
 
@@ -11,7 +11,7 @@ use crate::{Fields, Millis};
 pub struct Subjects<'a> {
     /// The server's time.
     pub now: Millis,
-    /// Since when they are counted: one to two minutes; null: there are none.
+    /// The time from which on the subjects are counted, one to two minutes ago; null: there are no subjects.
     pub since: Option<Millis>,
     /// Subjects that asked.
     #[serde(borrow)]
@@ -36,11 +36,11 @@ pub struct SubjectCount<'a> {
     pub count: u64,
     /// The largest possible error of the count.
     pub error: u64,
-    /// Since when the subject is seen in every minute.
+    /// The start of the minutes without a gap in which the subject was seen.
     pub first: Millis,
     /// When the subject was seen last.
     pub last: Millis,
-    /// Whether a ban by hand is in force on one of its values.
+    /// Whether a ban by hand is in force on one of the subject's values.
     pub banned: bool,
 }
 
@@ -63,7 +63,7 @@ pub struct Denials<'a> {
 pub struct Denial<'a> {
     /// The number of the denial; denials are numbered from 1.
     pub seq: u64,
-    /// When.
+    /// When the request was denied.
     pub at: Millis,
     /// The rule; null: a limit that the caller brought, or a ban by hand.
     pub rule: Option<Cow<'a, str>>,
@@ -76,14 +76,14 @@ pub struct Denial<'a> {
     pub subject: Fields<'a>,
     /// Whether a value of the subject is too long and is cut.
     pub cut: bool,
-    /// The other fields, without headers and queries.
+    /// The other fields of the request, without headers and queries.
     #[serde(borrow)]
     pub fields: Fields<'a>,
     /// The cost of the request.
     pub cost: u64,
     /// The wait that the client was told; null: none.
     pub retry_after: Option<Millis>,
-    /// The number of denied requests that this one stands for: under load only a sample is kept.
+    /// The number of denied requests that this one stands for. Under load the server keeps a sample only.
     pub stands_for: u32,
     /// Whether the shared store was away.
     pub degraded: bool,

@@ -1,4 +1,4 @@
-//! Decisions of a real engine, to the byte.
+//! The JSON of a real engine's decisions, byte by byte.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers, too")]
 
@@ -13,7 +13,7 @@ fn engine(toml: &str) -> Engine {
     Engine::new(&Config::from_toml(toml).unwrap().policy, MemoryStore::default()).unwrap()
 }
 
-/// The last of several takes of user 42.
+/// The decision of the last of several takes of user 42.
 #[track_caller]
 fn check(toml: &str, takes: &[u64], expected: &str) {
     let engine = engine(toml);

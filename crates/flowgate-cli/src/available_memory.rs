@@ -1,18 +1,18 @@
-//! The memory that this process may use: what the machine has, and what its control groups allow.
+//! The memory that this process may use: that of the machine, bounded by its control groups.
 
 use std::fmt;
 use std::path::{Component, Path, PathBuf};
 
 use flowgate_engine::config::{ByteSize, Config};
 
-/// `store.max_memory` is more than the process may use.
+/// The configuration allows more memory than the process may use.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Scarcity {
     max_memory: ByteSize,
     available: Available,
 }
 
-/// The least bound on the memory of this process, and the file that says so.
+/// The smallest bound on the memory of this process, and the file that states it.
 #[derive(Debug, PartialEq, Eq)]
 struct Available {
     bytes: u64,
@@ -45,7 +45,7 @@ fn check_in(root: &Path, max_memory: ByteSize) -> Result<(), Scarcity> {
     }
 }
 
-/// Every bound that can be read. A file that is missing or says `max` sets none.
+/// All bounds that can be read. A file that is missing or says `max` sets no bound.
 fn limits(root: &Path) -> Vec<Available> {
     let meminfo = root.join("proc/meminfo");
     let machine = read(&meminfo).and_then(|text| mem_total(&text)).map(|bytes| Available { bytes, file: meminfo });
@@ -67,14 +67,14 @@ fn limit_files(root: &Path, line: &str) -> Vec<PathBuf> {
     let mut parts = line.splitn(3, ':').skip(1);
     let (Some(controllers), Some(path)) = (parts.next(), parts.next()) else { return Vec::new() };
     let (mounts, file): (&[&str], _) = if controllers.is_empty() {
-        // Where both versions are mounted, version 2 lies beside the controllers of version 1.
+        // If both versions are mounted, version 2 lies beside the controllers of version 1.
         (&["sys/fs/cgroup", "sys/fs/cgroup/unified"], "memory.max")
     } else if controllers.split(',').any(|controller| controller == "memory") {
         (&["sys/fs/cgroup/memory"], "memory.limit_in_bytes")
     } else {
         return Vec::new();
     };
-    // A path out of the name space begins with `..`, which leads to nothing that can be read here.
+    // A path outside of the process's name space begins with `..`. It leads to no file that the process can read.
     let inside = Path::new(path).components().filter(|part| matches!(part, Component::Normal(_)));
     let group: PathBuf = inside.collect();
     let around: Vec<&Path> = group.ancestors().collect();
@@ -97,7 +97,7 @@ mod tests {
 
     const GIB: u64 = 1 << 30;
 
-    /// What is the least where these files are, if it is less than 1 GB.
+    /// The smallest bound that these files set, if it is below 1 GB.
     fn least(files: &[(&str, &str)]) -> Option<(u64, String)> {
         let root = tempfile::tempdir().unwrap();
         for (file, text) in files {

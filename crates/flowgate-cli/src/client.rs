@@ -23,7 +23,8 @@ use ureq::{Agent, Body};
 
 pub(crate) use token::Tokens;
 
-/// The longest wait for an answer. A server decides within a millisecond, so a longer wait means that it is not there.
+/// The longest wait for an answer. A server decides within a millisecond, so a longer wait means that the server is
+/// away.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Which server, and by what right.
@@ -178,7 +179,7 @@ impl Client {
         self.send(Method::DELETE, path, None)
     }
 
-    /// What a request names as its host.
+    /// The base of a request's URL.
     fn url(&self) -> &str {
         if self.base.starts_with("unix:") { "http://localhost" } else { &self.base }
     }
@@ -254,7 +255,8 @@ impl Client {
                      another"
                 )
             }
-            // The Redis protocol closes the connection of a client that speaks HTTP, gRPC that of one that is not HTTP/2.
+            // The server closes the connection of a client that speaks HTTP on the port of the Redis protocol, or
+            // HTTP/1 on the port of gRPC.
             ureq::Error::Io(closed) if is_closed(&closed) => anyhow::Error::new(closed).context(format!(
                 "cannot ask {base}: it closed the connection without an answer; is that the port of the Redis protocol \
                  (7071) or of gRPC? Commands ask over HTTP (7070), at the address that `flowgate serve` prints as http"

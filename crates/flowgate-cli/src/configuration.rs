@@ -1,4 +1,4 @@
-//! Which configuration the command line means, and reading it with the process's environment.
+//! Finds the configuration that the command line means, and reads it with the process's environment.
 
 use std::collections::BTreeMap;
 use std::env;
@@ -34,7 +34,7 @@ pub(crate) fn load(file: Option<&Path>, environment: &Environment) -> Result<Loa
     load_input(file.map_or(Input::Defaults, Input::File), environment, Purpose::Serve)
 }
 
-/// As [`load`], but only to look at it: certificates may be on the machine that serves.
+/// As [`load`], for a command that does not serve: certificates may be on another machine.
 ///
 /// # Errors
 /// The mistakes in the configuration.
@@ -70,7 +70,8 @@ pub(crate) fn refuse_foreign(path: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The variables that may be ours, and what the command line sets over them. Not `Debug`: some are secrets.
+/// The process's variables that begin with `FLOWGATE_`, and the options of the command line, which come before them.
+/// Not `Debug`: some values are secrets.
 #[derive(Clone)]
 pub(crate) struct Environment {
     variables: BTreeMap<String, String>,

@@ -1,4 +1,4 @@
-//! The log of the running server: to standard error, as `[log]` has it.
+//! The log of the running server: on standard error, as the section `[log]` says.
 
 use std::io;
 
@@ -7,7 +7,7 @@ use tracing_subscriber::filter::LevelFilter;
 
 use crate::terminal;
 
-/// Starts the log. Before, and in commands that do not serve, nothing is logged.
+/// Starts the log. Before that, and in commands that do not serve, nothing is logged.
 pub(crate) fn start(log: &Log) {
     let level = match log.level {
         LogLevel::Off => LevelFilter::OFF,

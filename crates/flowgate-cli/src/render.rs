@@ -30,7 +30,7 @@ const GREEN: &str = "32";
 const YELLOW: &str = "33";
 const DIM: &str = "2";
 
-/// Renders answers in colour or without, with waits from `now`.
+/// Renders answers with or without colours. Waits count from `now`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Renderer {
     color: Color,
@@ -38,12 +38,12 @@ pub(crate) struct Renderer {
 }
 
 impl Renderer {
-    /// For standard output, now.
+    /// A renderer for standard output at this moment.
     pub(crate) fn for_stdout() -> Renderer {
         Renderer { color: terminal::color_on_stdout(), now: Clock::System.now() }
     }
 
-    /// A decision in one line, and what else the rule says.
+    /// A decision on one line, and the rule's further words below it.
     pub(crate) fn decision(self, decision: &Decision<'_>) -> String {
         let mut out = String::new();
         let verdict = self.verdict(decision.allowed);
@@ -58,7 +58,7 @@ impl Renderer {
         parts.extend(left(decision.remaining, decision.limit));
         parts.extend(wait(decision.retry_after, decision.never));
         if let (true, Some(most), true) = (decision.allowed, decision.limit, decision.reset_after > Millis(0)) {
-            // Of this limit; others of the request may take longer.
+            // The line names this limit's reset only. Other limits of the request may take longer.
             parts.push(format!("{most} again in {}s", decision.reset_after));
         }
         parts.extend(delay(decision.delay));
@@ -93,13 +93,13 @@ impl Renderer {
         out
     }
 
-    /// An explanation: the decision, then every rule with what it makes of the request.
+    /// An explanation: the decision, then how every rule sees the request.
     pub(crate) fn explanation(self, explanation: &Explanation<'_>) -> String {
         let mut out = String::new();
         if let Some(until) = explanation.paused_until {
             line!(out, "{}   until {}: no rule denies", self.paint("paused", YELLOW), self.instant(until));
         }
-        // Where only another system's rules are served, its verdict comes first.
+        // If the server has rules of another system only, their verdict comes first.
         if !explanation.rules.is_empty() || explanation.fronts.is_empty() {
             out.push_str(&self.decision(&explanation.decision));
         }
@@ -145,7 +145,7 @@ impl Renderer {
         format!("{verdict}over {}'s endpoints: {told}", plain(name))
     }
 
-    /// Every rule with what it makes of the request.
+    /// How every rule sees the request.
     fn rules(self, out: &mut String, rules: &[RuleReport<'_>]) {
         let width = rules.iter().map(|rule| rule.rule.chars().count()).max().unwrap_or(0).min(MAX_NAME_WIDTH);
         for (number, rule) in (1..).zip(rules) {
@@ -156,7 +156,7 @@ impl Renderer {
         }
     }
 
-    /// Whether a rule matches, and if not, why.
+    /// Whether a rule matches, and the reason if it does not.
     fn rule(self, rule: &RuleReport<'_>) -> String {
         if let Some(failed) = &rule.failed {
             let found = failed.found.as_ref().map_or("is not there".to_owned(), |found| format!("is {found:?}"));
@@ -207,7 +207,8 @@ impl Renderer {
         out
     }
 
-    /// With its `length` if it was just imposed: the clock of its server may differ from that of this machine.
+    /// A ban that was just imposed is shown with its `length`, because the server's clock may differ from this
+    /// machine's.
     fn manual_ban(self, ban: &ManualBan<'_>, length: Option<Span>) -> String {
         let reason = if ban.reason.is_empty() { String::new() } else { format!("  {}", plain(&ban.reason)) };
         let (field, value) = (plain(&ban.field), plain(&ban.value));
@@ -229,7 +230,7 @@ impl Renderer {
         }
     }
 
-    /// The verdict in the width of the longer one, with the blanks behind it.
+    /// The verdict, padded with blanks to the width of the longer one.
     fn verdict(self, allowed: bool) -> String {
         match allowed {
             true => format!("{}  ", self.paint("allowed", GREEN)),
@@ -249,7 +250,7 @@ impl Renderer {
     }
 }
 
-/// A limit and how it stands; a `!` marks one that denies.
+/// A limit and its state. A `!` marks a limit that denies.
 fn limit_line(limit: &LimitReport<'_>) -> String {
     let mark = if limit.allowed { " " } else { "!" };
     let mut parts = Vec::new();

@@ -1,4 +1,4 @@
-//! The settings in force, for the log: what differs from the defaults, and on demand all of it. Secrets are hidden.
+//! Logs the settings in force: those that differ from the defaults, and at `debug` all of them. Secrets are hidden.
 
 use std::collections::BTreeSet;
 

@@ -1,6 +1,6 @@
 //! Signals: Ctrl-C everywhere, SIGTERM and SIGHUP on unix.
 
-/// What a signal asks for.
+/// The request of a signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Signal {
     Stop,

@@ -11,11 +11,11 @@ pub(crate) fn find() -> Option<PathBuf> {
 }
 
 fn from_variables(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
-    // A relative path would lead elsewhere from every directory, so it counts as not set, as the XDG specification has
-    // it.
+    // A relative path would depend on the current directory, so it counts as not set. The XDG specification says the
+    // same.
     let directory = |name| variable(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let given = variable("STATE_DIRECTORY").and_then(|list| {
-        // Where a unit has several, they are separated by colons.
+        // A unit may have several directories, separated by colons.
         let first = env::split_paths(&list).next()?;
         first.is_absolute().then_some(first)
     });

@@ -1,16 +1,16 @@
-//! Printing for people and for pipes.
+//! Prints results for people and for pipes.
 
 use std::env;
 use std::io::{self, IsTerminal, Write};
 
 use flowgate_engine::config::Color;
 
-/// Colours on standard error: only on a terminal, and not where `NO_COLOR` asks for none.
+/// Whether messages on standard error have colours: only on a terminal, and unless `NO_COLOR` is set.
 pub(crate) fn color() -> Color {
     if wants_color() { Color::Always } else { Color::Never }
 }
 
-/// Colours on standard output, by the same rule.
+/// Whether results on standard output have colours, by the same rule.
 pub(crate) fn color_on_stdout() -> Color {
     if io::stdout().is_terminal() && allows_color() { Color::Always } else { Color::Never }
 }

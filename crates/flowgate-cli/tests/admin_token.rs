@@ -1,4 +1,4 @@
-//! The admin token that a server makes for itself: who finds it, and who does not.
+//! The admin token that a server makes for itself: which commands find it, and which do not.
 
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers, too")]
@@ -44,21 +44,21 @@ impl Home {
         ServerProcess::spawn(&mut command)
     }
 
-    /// What a command prints that asks a server.
+    /// The output of a command that asks a server.
     #[track_caller]
     fn ask(&self, server: &ServerProcess, args: &[&str]) -> String {
         done(self.command(args).env("FLOWGATE_SERVER", &server.url)).unwrap()
     }
 }
 
-/// The binary, with an environment that holds nothing.
+/// The binary, with an empty environment.
 fn flowgate(binary: &Path, args: &[&str]) -> Command {
     let mut command = Command::new(binary);
     command.args(args).env_clear().current_dir("/").stdin(Stdio::null());
     command
 }
 
-/// What a command prints; where it fails, what it says about it.
+/// The output of a command; if it fails, its message.
 #[track_caller]
 fn done(command: &mut Command) -> Result<String, String> {
     let Output { status, stdout, stderr } = command.output().unwrap();
@@ -72,12 +72,12 @@ fn all_lines(server: &mut ServerProcess) -> Vec<String> {
     [std::mem::take(&mut server.announcement), rest].concat()
 }
 
-/// The binary where any user can start it.
+/// A copy of the binary that every user may start.
 fn public_binary(directory: &Path) -> PathBuf {
     fs::set_permissions(directory, fs::Permissions::from_mode(0o755)).unwrap();
     let binary = directory.join("flowgate");
-    // By another process: a child that a thread of this one starts meanwhile would hold the copy open for writing, and a file that is
-    // open for writing cannot be executed.
+    // Another process makes the copy. If this process made it, a child that another thread starts meanwhile would hold
+    // the copy open for writing, and such a file cannot be executed.
     let copied = Command::new("cp").arg(env!("CARGO_BIN_EXE_flowgate")).arg(&binary).status().unwrap();
     assert!(copied.success(), "cp: {copied}");
     binary
@@ -172,7 +172,7 @@ fn a_user_without_a_server_is_told_where_the_token_would_be() {
     assert!(error.starts_with(&looked) && error.ends_with("sudo -u USER flowgate token\n"), "{error}");
 }
 
-/// As in a container whose root is read-only: nothing can be written, and there may be no home.
+/// A server in a container with a read-only root: it can write nothing, and may have no home.
 #[test]
 fn a_server_without_a_place_for_its_token_serves_all_the_same() {
     let directory = tempfile::tempdir().unwrap();
@@ -244,7 +244,7 @@ fn the_token_of_this_machine_is_shown_to_this_machine_alone() {
     for host in ["127.0.0.1", "localhost"] {
         assert_eq!(ask(host, &[], None).as_deref(), Some("made-here"), "{host}");
     }
-    // The unspecified address leads here, too, but is none of the loopback ones.
+    // The unspecified address also leads to this machine, but is not a loopback address.
     assert_eq!(ask("0.0.0.0", &[], None), None);
     let file = ["--token-file", given.to_str().unwrap()];
     assert_eq!(ask("127.0.0.1", &[], Some("from-environment")).as_deref(), Some("from-environment"));
@@ -252,7 +252,7 @@ fn the_token_of_this_machine_is_shown_to_this_machine_alone() {
     assert_eq!(ask("0.0.0.0", &file, None).as_deref(), Some("from-a-file"));
     assert!(to_proxy.try_recv().is_err(), "a proxy is another host");
 
-    // Decisions need no token: a program that listens in the server's place learns none.
+    // A decision needs no token, so a program that listens in the server's place learns none.
     let url = format!("http://127.0.0.1:{port}");
     for command in [&["take", "user=1"][..], &["peek", "user=1"], &["reset", "user=1"], &["explain", "user=1"]] {
         assert!(done(home.command(command).args(["--server", &url])).is_err(), "this is not a decision");

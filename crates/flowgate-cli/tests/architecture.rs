@@ -46,7 +46,7 @@ const COMPARED: (&str, &str) = ("flowgate-server", "flowgate-tower");
 /// What the tests of several crates share.
 const TESTKIT: &str = "flowgate-testkit";
 
-/// What the library, as embedders get it by default, must not bring along: runtimes, networking, wire formats.
+/// Crates that the library must not depend on by default: runtimes, networking, wire formats.
 const NOT_IN_LIBRARY: &[&str] = &[
     "async-std",
     "axum",
@@ -69,7 +69,7 @@ const NOT_IN_LIBRARY: &[&str] = &[
 /// Wire formats that stay in the server. The engine's Redis store only says what to send; the server sends it.
 const NOT_IN_ENGINE: &[&str] = &["axum", "hyper", "prost", "serde_json", "tonic"];
 
-/// What reads a clock.
+/// Names that read a clock.
 const CLOCKS: &[&str] =
     &["SystemTime::now", "Instant::now", "UNIX_EPOCH.elapsed", "Timestamp::now", "Zoned::now", "quanta"];
 
@@ -160,7 +160,7 @@ fn few_source_files_outside_its_folders_name_a_front() {
     assert!((2..=MAX_FRONT_FILES).contains(&naming.len()), "{naming:#?}");
 }
 
-/// What a crate's manifest names, in any of its dependency tables, and must not.
+/// The dependencies of a crate's manifest, in any of its tables, that it must not have.
 fn wrong_dependencies(manifest: &str) -> Vec<String> {
     let manifest: Table = manifest.parse().unwrap();
     let name = manifest["package"]["name"].as_str().unwrap();

@@ -1,4 +1,4 @@
-//! The binary from outside: what it prints, what it answers, how it ends.
+//! The binary from outside: its output, its answers and its exit codes.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers, too")]
 
@@ -125,7 +125,7 @@ fn other_rules_go_in_force_on_sighup_and_wrong_ones_are_shown() {
     assert!(server.line_with("new rules are in force").contains("rules=0"));
     assert!(server.line_with("restart to change").contains("server.threads"));
     assert_eq!(resp::Client::connect(&server.resp).call("PING"), "PONG");
-    // And without being asked.
+    // The server also notices the change by itself.
     write(&rules(&["a", "b", "c"]));
     assert!(server.line_with("new rules are in force").contains("rules=3"));
 }
@@ -175,7 +175,7 @@ fn the_limit_of_open_files_is_raised_as_far_as_it_goes() {
         soft.next().unwrap().parse().unwrap()
     };
     assert!(allowed(&serve("500")) >= 2 * 500);
-    // Few systems allow this number of descriptors to any user.
+    // Few systems allow a user this many descriptors.
     let server = serve("10_000_000");
     let said = server.announcement.iter().any(|line| line.contains("open files and the system allows"));
     assert_ne!(said, allowed(&server) > 10_000_000, "{:?}", server.announcement);
@@ -203,7 +203,7 @@ fn a_configuration_that_cannot_be_served_is_refused() {
     let Output { status, stderr, .. } = flowgate(&["serve", "--config", file.to_str().unwrap()]).output().unwrap();
     assert_eq!(status.code(), Some(1));
     assert!(text(&stderr).contains("error: unknown key \"stor\""), "{}", text(&stderr));
-    // The checks of a file hold for flags, too.
+    // Options are checked as the values of a file are.
     let Output { status, stderr, .. } = flowgate(&["serve", "--http", "0.0.0.0:0"]).output().unwrap();
     assert_eq!(status.code(), Some(1));
     assert!(text(&stderr).contains("http asks for no secret"), "{}", text(&stderr));

@@ -56,7 +56,7 @@ impl Serving {
         (stdout, status.code().unwrap())
     }
 
-    /// What is said on standard error by a command that fails.
+    /// The message of a command that fails.
     #[track_caller]
     fn fail(&self, args: &[&str]) -> String {
         let output = self.command(args).output().unwrap();
@@ -124,7 +124,7 @@ fn bans_come_and_go() {
     let warning = "\n         no rule uses the field \"usr\"; only requests that bring it are stopped\n";
     assert!(slip.ends_with(warning), "{slip}");
     serving.run(&["unban", "usr=7"]);
-    // Two pass, two denials start a ban by the rule.
+    // Two requests pass. Two denials start a ban by the rule.
     (0..4).for_each(|_| drop(serving.run(&["take", "act=reply", "user=8"])));
     let (explained, _) = serving.run(&["explain", "user=8"]);
     assert!(explained.contains("\nBanned by the rule reply, where it matches, until 20"), "{explained}");
@@ -335,7 +335,7 @@ fn a_port_of_another_protocol_is_told_by_name() {
          protocol (7071) or of gRPC? Commands ask over HTTP (7070), at the address that `flowgate serve` prints as http"
     );
     assert!(error.starts_with(&told), "{error}");
-    // The connection may end before the answer is read.
+    // The server may end the connection before the client reads the answer.
     let error = serving.fail(&["take", "user=1", "--server", &format!("http://{grpc}")]);
     let is_told = ["or of gRPC? Commands ask over HTTP", "if it is the port of gRPC, ask that of HTTP"];
     assert!(is_told.iter().any(|told| error.contains(told)), "{error}");
@@ -365,7 +365,8 @@ fn a_server_that_wants_tls_is_known_by_its_alert() {
     let url = format!("http://{}", listener.local_addr().unwrap());
     let alert = std::thread::spawn(move || {
         let (mut stream, _) = listener.accept().unwrap();
-        // The request is read first: what is closed with bytes unread is reset, and the alert may be lost.
+        // The request is read first. If the server closed a connection with unread bytes, TCP would reset it and the
+        // alert could be lost.
         assert!(stream.read(&mut [0; 4096]).unwrap() > 0);
         stream.write_all(&[0x15, 0x03, 0x03, 0x00, 0x02, 0x02, 0x32]).unwrap();
     });

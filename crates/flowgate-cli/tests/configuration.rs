@@ -13,7 +13,7 @@ use flowgate_testkit::files::directory;
 fn run(directory: &Path, args: &[&str], environment: &[(&str, &str)]) -> (Option<i32>, String, String) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_flowgate"));
     command.args(args).current_dir(directory).env_clear().envs(environment.iter().copied());
-    // Without a home of its own it would find the configuration of the user that runs the tests.
+    // Without a home of its own, the binary would find the configuration of the user who runs the tests.
     command.env("HOME", directory.join("home"));
     let Output { status, stdout, stderr } = command.output().unwrap();
     (status.code(), String::from_utf8(stdout).unwrap(), String::from_utf8(stderr).unwrap())
@@ -129,7 +129,7 @@ fn secrets_are_hidden() {
     let directory = directory(&[("flowgate.toml", "[auth]\napi_token = \"s3cret\"\n")]);
     let (_, stdout, _) = run(directory.path(), &["config"], &[("FLOWGATE_AUTH__ADMIN_TOKEN", "s3cret")]);
     assert!(!stdout.contains("s3cret") && stdout.contains("api_token = \"***\""), "{stdout}");
-    // Not even a mistake beside it shows it.
+    // A mistake in the name of a variable does not reveal its secret value.
     let (code, stdout, stderr) = run(directory.path(), &["config"], &[("FLOWGATE_AUTH_ADMIN_TOKEN", "s3cret")]);
     assert_eq!((code, stdout.as_str()), (Some(1), ""));
     assert!(!stderr.contains("s3cret"), "{stderr}");

@@ -116,7 +116,7 @@ fn the_main_configuration_in_place_of_the_rule_file_is_recognised() {
     }
 }
 
-/// A file in the place of the other kind is told in one message, which names the right option.
+/// One message tells that a file is of the other kind, and names the right option.
 #[test]
 fn a_rule_file_and_a_configuration_in_each_others_place_are_recognised() {
     let sample = sample();
@@ -209,7 +209,7 @@ fn dicts_of_an_imported_file_are_relative_to_the_current_directory() {
     assert!(command.args(["validate", "flowgate.toml"]).current_dir(&directory).output().unwrap().status.success());
 }
 
-/// The guide in both languages has the same snippets, but for their comments, and they are right.
+/// The guides in both languages have the same snippets, apart from comments, and the snippets are valid.
 #[test]
 fn the_snippets_of_the_guide_are_configurations() {
     let snippets = |guide: &str| -> Vec<String> {

@@ -1,4 +1,4 @@
-//! What a running server writes about itself: its settings, and whom it denies.
+//! The log of a running server: its settings, and denied requests.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers, too")]
 
@@ -111,7 +111,7 @@ fn a_denial_at_the_gate_tells_by_what_the_client_is_counted() {
     assert_eq!((&denial["fields"], &denial["counted"]), (&"ip=2001:db8:1:2::8".into(), &"ip=2001:db8:1:2::".into()));
 }
 
-/// Gateways that ask the wrong address let everything through, or nothing: the log says what is wrong.
+/// A gateway that asks the wrong address lets every request through, or none. The log tells the operator.
 #[test]
 fn a_gateway_that_asks_elsewhere_is_told_of() {
     let server = start("");
@@ -122,11 +122,12 @@ fn a_gateway_that_asks_elsewhere_is_told_of() {
     let told = server.line_with("WARN");
     assert!(told.contains("a gateway asks / instead of /gate"), "{told}");
 
-    // The status in the query of the original request is the client's, that in the gateway's own is not.
+    // A status in the query of the original request comes from the client; one in the gateway's own query comes from
+    // the gateway.
     for (query, uri) in [("deny=1", "/x?deny=1"), ("deny=403", "/x?y=1")] {
         Client::connect(&server.http).call("GET", &format!("/gate?{query}"), &[("x-forwarded-uri", uri)], "");
         if uri == "/x?deny=1" {
-            // Without a URI: the next warning.
+            // A request without a URI causes the next warning.
             Client::connect(&server.http).call("GET", "/gate", &[], "");
             let told = server.line_with("WARN");
             assert!(told.contains("X-Forwarded-Uri"), "{told}");
@@ -181,7 +182,7 @@ fn each_change_of_rules_and_bans_is_one_line_with_its_author() {
     flowgate(&["resume"]);
     admin(&change("the pause has ended"));
 
-    // Through a proxy that the gate trusts, the client is named, and the proxy.
+    // If a client comes through a trusted proxy, the log names the client and the proxy.
     let headers = [
         ("authorization", "Bearer s3cret-token"),
         ("x-forwarded-for", "203.0.113.9"),

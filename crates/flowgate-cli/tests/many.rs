@@ -1,4 +1,4 @@
-//! Many connections: idle ones cost little, and connecting over and over leaves nothing behind.
+//! Many connections: idle ones take little memory, and repeated connecting leaves nothing behind.
 //!
 //! The full size is run by hand, on a release build:
 //! `cargo test --release -p flowgate-cli --test many -- --ignored --nocapture`
@@ -18,10 +18,10 @@ use flowgate_testkit::wait::HANG_TIMEOUT;
 use rustix::net::{AddressFamily, SocketType, bind, connect, socket};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// What an idle connection may cost.
+/// The most bytes that an idle connection may take.
 const MAX_IDLE: u64 = 8 * 1024;
 
-/// A server of its own process, so that its memory is its own.
+/// A server in a process of its own, so that its memory can be measured.
 struct Serving {
     process: ServerProcess,
     address: SocketAddrV4,
@@ -44,7 +44,7 @@ impl Serving {
         Client { stream }
     }
 
-    /// Bytes of memory that the process has.
+    /// The resident memory of the process, in bytes.
     fn memory(&self) -> u64 {
         let status = fs::read_to_string(format!("/proc/{}/status", self.process.id())).unwrap();
         let kib = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap().trim().strip_suffix(" kB");
@@ -64,7 +64,7 @@ impl Client {
         assert!(said.starts_with(b"*5\r\n:0\r\n"), "{}", said[..length].escape_ascii());
     }
 
-    /// The time that all but a hundredth of the calls stay below.
+    /// The 99th percentile of the time of a call.
     fn p99(&mut self, calls: usize) -> Duration {
         let mut times: Vec<_> = (0..calls)
             .map(|_| {
@@ -86,8 +86,8 @@ fn raise_file_limit() {
     }
 }
 
-/// The time that all but a hundredth of the calls of a client stay below, and that of another: in turns, as what else
-/// happens on the machine hits both, and the best of some rounds, as that only ever adds.
+/// The 99th percentile of two clients' calls. The clients call in turns, because other load on the machine then hits
+/// both, and the best of several rounds counts, because such load only adds time.
 fn compare(one: &mut Client, other: &mut Client) -> (Duration, Duration) {
     let rounds = (0..9).map(|_| (one.p99(1000), other.p99(1000)));
     let best = (Duration::MAX, Duration::MAX);
@@ -107,19 +107,19 @@ fn idle(connections: usize) {
     let (without, with) = compare(&mut alone, &mut busy);
     println!("{connections} idle connections: {each} bytes each; p99 {without:?} without them, {with:?} with them");
     assert!(each <= MAX_IDLE, "{each} bytes for each of {connections} idle connections");
-    // To look at each of them for every answer would take many times as long.
+    // If the server looked at each connection for every answer, this would take many times as long.
     assert!(with <= without * 2 + Duration::from_micros(200), "p99 {without:?} without them, {with:?} with them");
-    // They are still served.
+    // The idle connections are still served.
     idle.iter_mut().step_by(100).for_each(Client::throttle);
 }
 
-/// What measures is alone.
+/// Only one test measures at a time.
 fn turn() -> MutexGuard<'static, ()> {
     static TURN: Mutex<()> = Mutex::new(());
     TURN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Connects from many addresses, one after the other: half say something, half leave at once.
+/// Connects from many addresses, one after the other. Half of the clients send a command, half leave at once.
 fn connects(number: u32) {
     let _turn = turn();
     let serving = Serving::start();

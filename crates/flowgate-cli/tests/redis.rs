@@ -1,4 +1,4 @@
-//! Several servers on one Redis: what they admit together is exact, and never more, also when one of them is killed.
+//! Several servers on one Redis: together they admit exactly the limit, and never more, also if one of them is killed.
 
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers, too")]
@@ -16,8 +16,8 @@ use flowgate_testkit::resp::Client;
 use flowgate_testkit::server_process::{ServerProcess, serve_command};
 use flowgate_testkit::wait::{eventually, until_listening};
 
-/// Every algorithm, each with an allowance of 100 of which nothing comes back during a test. (The last of the free ones
-/// counts for the limit, too.)
+/// Every algorithm with an allowance of 100 units, none of which comes back during a test. (The last free unit of
+/// `after=` counts for the limit, too.)
 const ALGORITHMS: [(&str, &str); 6] = [
     ("sliding", "100/366d"),
     ("fixed", "fixed 100/366d"),
@@ -48,7 +48,7 @@ fn configuration(redis: &Redis) -> tempfile::NamedTempFile {
     file
 }
 
-/// Takes one for each algorithm, in one pipeline. Returns which of them passed; `None` if the server is gone.
+/// Takes one unit of each algorithm, in one pipeline. Returns which takes passed; `None` if the server is gone.
 fn take_all(client: &mut Client, user: usize) -> Option<[bool; ALGORITHMS.len()]> {
     let command = |(name, _)| format!("FG.TAKE 1 act {name} user {user}\r\n");
     let pipeline: String = ALGORITHMS.into_iter().map(command).collect();
@@ -110,7 +110,7 @@ fn servers_that_are_killed_never_admit_more() {
     let admitted: Vec<Admitted> = (0..USERS).map(|_| Admitted::default()).collect();
     let (done, answered) = (AtomicBool::new(false), AtomicUsize::new(0));
     thread::scope(|scope| {
-        // Also when something fails: clients must not go on for ever.
+        // The clients also stop if the test fails.
         let _done = AtTheEnd(&done);
         for client in 0..CLIENTS {
             let (addresses, admitted, done, answered) = (&addresses, &admitted, &done, &answered);
@@ -136,7 +136,7 @@ fn servers_that_are_killed_never_admit_more() {
                 }
             });
         }
-        // One after the other, each while all are at work; the last one stays.
+        // Kills the servers one after the other, each while all clients are at work. The last server stays.
         for server in &mut servers[..3] {
             let before = answered.load(SeqCst);
             eventually("clients are answered", || answered.load(SeqCst) > before + 50);
@@ -147,7 +147,7 @@ fn servers_that_are_killed_never_admit_more() {
     });
     let admitted = read(&admitted);
     assert!(admitted.iter().flatten().all(|count| *count <= ALLOWANCE), "{admitted:?}");
-    // What was granted by a server that was killed before it could say so is lost: at most what was under way.
+    // A server that is killed before it replies has charged at most the requests under way.
     assert!(admitted.iter().flatten().all(|count| *count + CLIENTS >= ALLOWANCE), "{admitted:?}");
 }
 

@@ -29,11 +29,11 @@ fn documented() -> Vec<Row<'static>> {
     rows
 }
 
-/// What `flowgate config` prints with these variables and no file.
+/// The output of `flowgate config` with these variables and no file.
 fn printed(variables: &[(&str, &str)]) -> String {
     let directory = tempfile::tempdir().unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_flowgate"));
-    // Without a home of its own it would find the configuration of the user that runs the tests.
+    // Without a home of its own, the binary would find the configuration of the user who runs the tests.
     command.arg("config").current_dir(&directory).env_clear().env("HOME", directory.path());
     let output = command.envs(variables.iter().copied()).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
@@ -58,7 +58,7 @@ fn every_key_is_there_with_its_default() {
     }
 }
 
-/// An unknown variable is refused, and a default changes nothing.
+/// The server refuses an unknown variable, and a variable with the default value changes nothing.
 #[test]
 fn every_row_is_a_key_and_its_default() {
     let rows = documented();

@@ -23,12 +23,12 @@ pub enum KoalaAsk {
     Update,
 }
 
-/// The rules that a request met.
+/// The rules that matched a request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KoalaAnswer {
     /// The positions of the rules, top to bottom, and whether each was exceeded.
     pub(crate) rules: SmallVec<[(u32, bool); 4]>,
-    /// The positions of the rules that would have denied, were they not paused.
+    /// The positions of the rules that would have denied if they were not paused.
     pub(crate) shadow: SmallVec<[u32; 2]>,
     /// Whether a ban by hand denies, before any rule.
     pub banned: bool,
@@ -52,7 +52,7 @@ impl KoalaAnswer {
         KoalaAnswer::new(rules, ask, hits.iter().map(|hit| (hit.rule_id(), !hit.outcome().allowed())), direct)
     }
 
-    /// The answer to a request that met these rules with counters, each exceeded or not, and these direct rules. A
+    /// The answer to a request that matched these rules with counters, each exceeded or not, and these direct rules. A
     /// paused rule that denies counts as not exceeded.
     pub(crate) fn new(
         set: &KoalaRules,
@@ -76,7 +76,7 @@ impl KoalaAnswer {
         KoalaAnswer { rules, shadow, ..KoalaAnswer::default() }
     }
 
-    /// The answer of a node whose store was away.
+    /// Marks the answer as one that this node gave while the store was away.
     #[must_use]
     pub fn as_stopgap(self) -> KoalaAnswer {
         KoalaAnswer { degraded: true, ..self }
@@ -87,12 +87,12 @@ impl KoalaAnswer {
         !self.rules.is_empty()
     }
 
-    /// The position of the first rule that matched, or of the one that decided.
+    /// The position of the rule that decided; if none decided, of the first rule that matched.
     pub fn ranked(&self) -> Option<usize> {
         self.decided().or_else(|| self.rules.first().map(|(rule, _)| *rule as usize))
     }
 
-    /// The positions of the rules that would have denied, were they not paused.
+    /// The positions of the rules that would have denied if they were not paused.
     pub fn shadow(&self) -> impl Iterator<Item = usize> {
         self.shadow.iter().map(|rule| *rule as usize)
     }

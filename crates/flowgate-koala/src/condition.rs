@@ -24,7 +24,7 @@ use super::piece::Piece;
 /// What a rule asks of one field.
 pub(super) struct KoalaCondition<'t> {
     pub(super) field: &'t str,
-    /// All of them must hold.
+    /// The matchers, which must all hold.
     pub(super) matchers: Vec<Matcher>,
     /// True if the rule does not count by this field (`{~}`).
     pub(super) combined: bool,
@@ -45,11 +45,11 @@ enum Sign {
     In,
 }
 
-/// What stands between a field and its value.
+/// The operator between a field and its value.
 struct Operator {
     sign: Sign,
     negated: bool,
-    /// Where it starts, a `!` included, and where the value starts.
+    /// Where the operator starts, a `!` included, and where the value starts.
     start: usize,
     end: usize,
 }
@@ -73,7 +73,7 @@ const PARTS: &str = "an IPv4 address has four numbers from 0 to 255";
 
 const FORMS: &str = "such as act=ask, qid=+, qid>100, ip=10.0.24.* or uid @ dict";
 
-/// Reads one condition; `None`: it is wrong, and reported.
+/// Reads one condition. If it is wrong, reports it and returns `None`.
 pub(super) fn read<'t>(report: &mut Report, piece: Piece<'t>, dicts: &Dicts) -> Option<KoalaCondition<'t>> {
     let Some(operator) = operator(piece.text) else {
         let message = format!("expected a condition, found {}", quoted(piece.text));
@@ -102,7 +102,7 @@ pub(super) fn read<'t>(report: &mut Report, piece: Piece<'t>, dicts: &Dicts) -> 
     Some(KoalaCondition { field: field.text, matchers, combined })
 }
 
-/// The first sign. A `!` before the sign belongs to it, also with blanks in between.
+/// Finds the first sign. A `!` before the sign belongs to it, also with blanks in between.
 fn operator(text: &str) -> Option<Operator> {
     let found = SIGNS.iter().filter_map(|&(word, sign, negated)| Some((text.find(word)?, word, sign, negated)));
     let (start, word, sign, negated) = found.min_by_key(|&(start, ..)| start)?;
@@ -113,7 +113,7 @@ fn operator(text: &str) -> Option<Operator> {
     }
 }
 
-/// The value without the mark that it is counted together.
+/// The value without its mark `{~}`, and whether it had the mark.
 fn without_mark(value: Piece<'_>) -> (Piece<'_>, bool) {
     for mark in ["{~}", "{*}"] {
         if let Some(rest) = value.text.strip_suffix(mark) {
@@ -123,7 +123,8 @@ fn without_mark(value: Piece<'_>) -> (Piece<'_>, bool) {
     (value, false)
 }
 
-/// Where, in a value, a word and a sign follow a blank: `ask ip=+`. Such a rule would never match.
+/// The position in a value at which, after a blank, a word and a sign follow: `ask ip=+`. Such a rule would never
+/// match.
 fn swallowed(value: &str) -> Option<usize> {
     let blank = value.find(char::is_whitespace)?;
     let rest = value[blank..].trim_start();
@@ -158,7 +159,7 @@ fn comparison(report: &mut Report, sign: char, value: Piece<'_>) -> Option<Match
     range.map(Matcher::Number)
 }
 
-/// The values between the commas.
+/// Reads the values between the commas.
 fn items(report: &mut Report, field: &str, value: Piece<'_>, negated: bool) -> Option<Vec<Matcher>> {
     if value.text == "+" {
         if negated {
@@ -186,13 +187,13 @@ fn items(report: &mut Report, field: &str, value: Piece<'_>, negated: bool) -> O
     (report.errors() == before).then_some(matchers)
 }
 
-/// Whether a text begins with a number and a dot. Where it is not an address, an address never equals it.
+/// Whether a text begins with a number and a dot. If such a text is not an address, no address equals it.
 fn begins_like_an_address(text: &str) -> bool {
     let rest = text.trim_start_matches(|char: char| char.is_ascii_digit());
     rest.len() < text.len() && rest.starts_with('.')
 }
 
-/// Reads one value. The error is what was expected.
+/// Reads one value. The error says what was expected.
 fn matcher(text: &str) -> Result<Matcher, &'static str> {
     const RANGE: &str = "two numbers or two addresses, the lower one first";
     const STAR: &str = "a `*` for the last parts of an IPv4 address only, such as 10.0.24.*";
@@ -241,7 +242,7 @@ fn dashes(text: &str) -> Result<Option<Matcher>, &'static str> {
     half.map_or(Ok(None), Err)
 }
 
-/// An address or a wildcard. Networks and ranges with two dots have no place on either side of a dash.
+/// Reads an address or a wildcard. Neither a network nor a range with two dots may stand beside a dash.
 fn addresses(text: &str) -> Option<AddressMatcher> {
     if text.contains('/') || text.contains("..") {
         return None;
@@ -256,7 +257,7 @@ fn one_of(mut matchers: Vec<Matcher>) -> Vec<Matcher> {
     }
 }
 
-/// The field is present, and no matcher holds.
+/// Negates matchers: the field is present, and no matcher holds.
 fn negated(matchers: Vec<Matcher>) -> Vec<Matcher> {
     let none = matchers.into_iter().map(|matcher| Matcher::Not(Box::new(matcher)));
     std::iter::once(Matcher::Present).chain(none).collect()

@@ -37,8 +37,8 @@ pub struct RuleCounts {
 }
 
 impl DailyCounts {
-    /// The counts of the rules with these numbers. A number that a file in use has keeps its counts; another begins at
-    /// zero.
+    /// The counts of the rules with these numbers. A number that the file in use has keeps its counts; any other number
+    /// begins at zero.
     pub(super) fn share(&self, numbers: impl Iterator<Item = u32>) -> Vec<Arc<Counts>> {
         let mut rules = self.rules.lock().unwrap_or_else(PoisonError::into_inner);
         rules.retain(|_, counts| counts.strong_count() > 0);

@@ -1,4 +1,4 @@
-//! The rules as an operator reads them: each as it is written, with what it did today.
+//! The rules as an operator reads them: each rule as it is written, with its counts of today.
 
 use flowgate::Time;
 
@@ -6,24 +6,24 @@ use super::daily_counts::RuleCounts;
 use super::rule::METHODS;
 use super::rules::KoalaRules;
 
-/// A rule as it is written, and what it did today.
+/// A rule as it is written, and its counts of today.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RuleDescription<'r> {
-    /// Its line in the file, from 1.
+    /// The number of the rule's line in the file, from 1.
     pub line: u64,
     /// `direct`, `count`, `base` or `leak`.
     pub method: &'static str,
     /// The conditions as they are written: `act=ask; qid=+`.
     pub conditions: &'r str,
-    /// The length of the time in seconds, if it is given.
+    /// The length of the rule's time in seconds; `None`: the rule does not give it.
     pub time: Option<u64>,
-    /// How often within the time, if it is given.
+    /// How many requests the rule allows within its time; `None`: the rule does not give it.
     pub count: Option<u64>,
-    /// The requests of a day before the rule counts, if it is given.
+    /// The requests of a day that pass before the rule counts; `None`: the rule does not give it.
     pub base: Option<u64>,
-    /// What it asks for: `allow`, `captcha` or `deny`.
+    /// What the rule asks of callers: `allow`, `captcha` or `deny`.
     pub result: &'static str,
-    /// Its number, and what it did today.
+    /// The rule's number, and its counts of today.
     pub counts: RuleCounts,
 }
 

@@ -1,4 +1,4 @@
-//! `[dicts]`: `name : file`, one entry a line. A dict is a list of the engine's, so networks work in it, too.
+//! `[dicts]`: one `name : file` a line. A dict is a list of the engine, so it may hold networks, too.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use flowgate_engine::lists::{List, ListDef, ListSource};
 use super::piece::Piece;
 use super::sections::lines;
 
-/// The dicts of a file.
+/// The most dicts of a file.
 const MAX_DICTS: usize = 1000;
 
 /// The dicts of a file.
@@ -18,8 +18,7 @@ const MAX_DICTS: usize = 1000;
 pub(super) struct Dicts {
     pub(super) defs: Vec<ListDef>,
     pub(super) loaded: BTreeMap<String, Arc<List>>,
-    /// Every name with its place, those of wrong dicts included: a rule that refers to a wrong dict is not a second
-    /// mistake.
+    /// Every name with its place, also of wrong dicts: a rule that names a wrong dict does not make a second mistake.
     names: BTreeMap<String, Location>,
 }
 
@@ -67,7 +66,8 @@ impl Dicts {
                 self.loaded.insert(name.text.to_owned(), Arc::new(list));
             }
             Err(error) => {
-                // At its place in the dict, of which the sender of a rule file may learn nothing more.
+                // The report names the line in the dict and shows nothing else of it, because the sender of a rule file
+                // may name any file.
                 let source = report.add_file(path.display().to_string(), &front::directory(&path), text.clone());
                 let mut lines = lines(Piece::whole(source, &text));
                 let at = lines.nth(error.line.saturating_sub(1)).map_or_else(|| file.at(), |line| line.at());
@@ -77,8 +77,8 @@ impl Dicts {
     }
 }
 
-/// Koala starts relative paths from the directory in which it was started, mostly the one above its `conf`. So they
-/// are looked for beside the rule file, above it, and where we were started, in this order.
+/// Koala resolves a relative path from the directory in which it was started, usually the directory above `conf`. So
+/// Flowgate looks beside the rule file, then in the directory above it, then in its own current directory.
 fn find(report: &mut Report, file: Piece<'_>, base: &Path) -> Option<(PathBuf, String)> {
     let mut places = vec![base.join(file.text)];
     if Path::new(file.text).is_relative() {

@@ -9,17 +9,17 @@ use super::result::KoalaValue;
 pub(super) struct FlatEntry<'t> {
     pub(super) name: String,
     pub(super) value: KoalaValue,
-    /// Where the value stands.
+    /// The place of the value.
     pub(super) at: Piece<'t>,
 }
 
-/// What is wrong with it, and where.
+/// A mistake in the object, and its place.
 pub(super) struct WrongObject<'t> {
     pub(super) at: Piece<'t>,
     pub(super) expected: &'static str,
 }
 
-/// The fields of the object at the start of a text, and what follows it.
+/// Reads the object at the start of a text. Returns its fields and the text behind it.
 pub(super) fn read(text: Piece<'_>) -> Result<(Vec<FlatEntry<'_>>, Piece<'_>), WrongObject<'_>> {
     let mut reader = Reader { text, at: 0 };
     let mut entries = Vec::new();
@@ -62,7 +62,7 @@ impl<'t> Reader<'t> {
         self.at += self.rest().len() - self.rest().trim_start().len();
     }
 
-    /// The next character after blanks.
+    /// Skips blanks, and returns the next character.
     fn next(&mut self) -> Option<char> {
         self.skip_blanks();
         self.rest().chars().next()
@@ -76,7 +76,7 @@ impl<'t> Reader<'t> {
         Ok(())
     }
 
-    /// The mistake that the next word is not `expected`.
+    /// The mistake that the next word is not what is expected.
     fn wrong(&self, expected: &'static str) -> WrongObject<'t> {
         let rest = self.rest();
         let word = rest.find([',', '}', ' ', ':']).unwrap_or(rest.len());
@@ -98,7 +98,7 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// A text in double quotes, with JSON's escapes.
+    /// Reads a text in double quotes, with JSON's escapes.
     fn text(&mut self, expected: &'static str) -> Result<String, WrongObject<'t>> {
         if !self.rest().starts_with('"') {
             return Err(self.wrong(expected));
@@ -159,7 +159,7 @@ impl<'t> Reader<'t> {
         })
     }
 
-    /// Four hexadecimal digits.
+    /// Reads four hexadecimal digits.
     fn unit(&mut self) -> Option<u16> {
         let digits = self.rest().get(..4).filter(|digits| digits.bytes().all(|byte| byte.is_ascii_hexdigit()))?;
         self.at += 4;

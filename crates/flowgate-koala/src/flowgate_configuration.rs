@@ -1,4 +1,4 @@
-//! Flowgate's own configuration, which people give in place of Koala's rule file.
+//! Recognises Flowgate's own configuration, which people give by mistake instead of Koala's rule file.
 
 use flowgate_engine::config::Config;
 use flowgate_engine::front::{Report, quoted};
@@ -6,8 +6,9 @@ use flowgate_engine::front::{Report, quoted};
 use super::piece::Piece;
 use super::sections::lines;
 
-/// Reports a file that is a configuration of Flowgate; true if it is: the first line that says something begins a section
-/// of a configuration or sets a key. The report shows no line, because a line may hold a secret.
+/// Reports a file that is a configuration of Flowgate, and returns whether it is one: its first line that is neither
+/// blank nor a comment begins a section of a configuration or sets a key. The report shows no line, because a line may
+/// hold a secret.
 pub(super) fn refuse(report: &mut Report, name: &str, file: Piece<'_>) -> bool {
     let first = lines(file).find(|line| !line.text.is_empty() && !line.text.starts_with('#'));
     if !first.is_some_and(|line| begins_configuration(line.text)) {

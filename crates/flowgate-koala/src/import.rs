@@ -26,14 +26,13 @@ const HEAD: &str = "\
 # it counts what passes, and nothing when it denies. docs/koala.md tells what else differs.
 ";
 
-/// What to do without `erase1` and `erase2`.
+/// What an operator can do instead of `erase1` and `erase2`.
 const REFUND_INSTEAD: &str =
     "a caller gives units back by a refund of that cost, which holds for every limit of the request";
 
 impl KoalaFile {
-    /// The same policy as TOML, with comments on where each rule comes from. Paths in a configuration start from its
-    /// directory: a dict beneath `directory`, where the TOML is to be, has a path from there, another one its whole
-    /// path.
+    /// The same policy as TOML, with a comment on the origin of each rule. The TOML is meant for `directory`: a dict
+    /// beneath it has a path relative to it, any other dict has its whole path.
     pub fn to_toml(&self, directory: &Path) -> String {
         let mut out = format!("# From {}, by `flowgate import koala`.\n{HEAD}", one_line(&self.name));
         let names = self.list_names();
@@ -73,7 +72,7 @@ impl KoalaFile {
         limited && self.results.get(&rule.result).is_some_and(|result| result.passes())
     }
 
-    /// A name that TOML takes for each dict.
+    /// A name for each dict that is valid as a list's name.
     fn list_names(&self) -> BTreeMap<&str, String> {
         let mut names: BTreeMap<&str, String> = BTreeMap::new();
         for dict in &self.dicts {
@@ -136,7 +135,7 @@ impl KoalaFile {
     }
 }
 
-/// What feedback gives back on a rule, as it is written.
+/// The rule's `erase1` and `erase2`, as they are written; `None`: feedback gives nothing back.
 fn erased(rule: &KoalaRule) -> Option<String> {
     let set = ["erase1", "erase2"].into_iter().zip(rule.erase).filter(|(_, units)| *units > 0);
     let written: Vec<String> = set.map(|(name, units)| format!("{name}={units}")).collect();
@@ -159,7 +158,7 @@ fn list_matcher(name: &str, names: &BTreeMap<&str, String>) -> Matcher {
     Matcher::List(names.get(name).map_or(name, String::as_str).into())
 }
 
-/// A comment ends with its line, and holds no character that TOML refuses.
+/// Makes a text fit into one comment line of TOML.
 fn one_line(text: &str) -> String {
     text.chars().map(|char| if char.is_control() && char != '\t' { ' ' } else { char }).collect()
 }

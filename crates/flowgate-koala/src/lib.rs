@@ -57,7 +57,7 @@ use result::Results;
 use rule::{Context, KoalaRule, PlacedRule};
 use sections::Sections;
 
-/// A Koala rule file that is right as a whole.
+/// A Koala rule file without mistakes.
 ///
 /// ```
 /// use flowgate_engine::config::Input;
@@ -82,14 +82,14 @@ pub struct KoalaFile {
     results: BTreeMap<u32, KoalaResult>,
 }
 
-/// A rule file that can be used.
+/// A rule file without mistakes, and how it was read.
 #[derive(Clone, Debug)]
 pub struct LoadedKoala {
     /// The file.
     pub file: KoalaFile,
-    /// Warnings alone: a file with mistakes is not loaded.
+    /// Warnings only: a file with mistakes is not loaded.
     pub warnings: Report,
-    /// What it was made of: the rule file and its dicts. When one of them changes, so may the rules.
+    /// The files that were read: the rule file and its dicts. If one of them changes, the rules may change.
     pub origins: Vec<Origin>,
 }
 
@@ -141,10 +141,10 @@ impl KoalaFile {
         config.koala_file.as_ref()?.downcast_ref()
     }
 
-    /// The rules as the engine's, with the dicts as lists.
+    /// The rules as a policy of the engine, with the dicts as lists.
     pub fn policy(&self) -> Policy {
         let rules = self.rules.iter().map(|rule| rule.def.clone()).collect();
-        // Koala compares what it is sent.
+        // Koala compares paths as clients send them.
         Policy { rules, lists: self.lists.clone(), path_spelling: PathSpelling::ignoring([]) }
     }
 
@@ -189,7 +189,7 @@ fn read_rule_file(report: &mut Report, path: &Path, tz: &str) -> Option<RuleFile
     read(report, Input::File(path), tz).map(|file| Arc::new(file) as RuleFile)
 }
 
-/// Reads a rule file; mistakes are reported.
+/// Reads a rule file and reports its mistakes.
 fn read(report: &mut Report, input: Input<'_>, tz: &str) -> Option<KoalaFile> {
     let Some(zone) = TimeZone::named(tz) else {
         return report.error_anywhere(format!("there is no time zone {}", quoted(tz))).refuse();

@@ -1,4 +1,4 @@
-//! Koala's main configuration, which people give in place of the rule file that it names.
+//! Recognises Koala's main configuration, which people give by mistake instead of the rule file that it names.
 
 use flowgate_engine::front::{Report, quoted};
 
@@ -8,11 +8,11 @@ use super::sections::lines;
 /// The setting that names the rule file.
 const RULE_FILE: &str = "rule_file";
 
-/// Settings that every main configuration has, and no rule file.
+/// Settings of every main configuration that no rule file has.
 const SETTINGS: [&str; 3] = [RULE_FILE, "redis_server", "policy_loader_frequency"];
 
-/// Reports a file that is Koala's main configuration; true if it is. Such a file has no sections. It may hold a
-/// password, so one line of it is shown: the one that names the rule file, if there is one.
+/// Reports a file that is Koala's main configuration, and returns whether it is one. Such a file has no sections. It
+/// may hold a password, so the report shows no line but the one that names the rule file.
 pub(super) fn refuse(report: &mut Report, file: Piece<'_>) -> bool {
     if lines(file).any(|line| line.text.starts_with('[')) {
         return false;

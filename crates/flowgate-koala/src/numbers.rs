@@ -5,7 +5,7 @@ use flowgate_engine::front::{Location, Report, did_you_mean, quoted};
 
 use super::piece::Piece;
 
-/// The longest time, in seconds: 366 days, as of any limit.
+/// The longest time, in seconds: 366 days, as for every limit.
 const MAX_TIME_SECONDS: u64 = 366 * 86_400;
 
 /// The highest number of a rule or a result; Koala's are 32 bits wide.
@@ -34,12 +34,12 @@ struct Number<'t> {
 }
 
 impl<'t> Numbers<'t> {
-    /// How often, in which time.
+    /// Reads the third bracket: how many requests, in which time.
     pub(super) fn of_limit(report: &mut Report, bracket: Piece<'t>) -> Option<Numbers<'t>> {
         Numbers::read(report, bracket, &LIMIT_KEYS, &RESULT_KEYS)
     }
 
-    /// What follows.
+    /// Reads the fourth bracket: the result and the number of the rule.
     pub(super) fn of_result(report: &mut Report, bracket: Piece<'t>) -> Option<Numbers<'t>> {
         Numbers::read(report, bracket, &RESULT_KEYS, &LIMIT_KEYS)
     }
@@ -48,7 +48,7 @@ impl<'t> Numbers<'t> {
         self.known.iter().find(|number| number.key == key).map(|number| number.value)
     }
 
-    /// The place of a number; that of the bracket if the number is not given.
+    /// The place of a number; the place of the bracket if the rule does not give the number.
     pub(super) fn place(&self, key: &str) -> Location {
         let number = self.known.iter().find(|number| number.key == key);
         number.map_or_else(|| self.bracket.at(), |number| number.at)

@@ -22,24 +22,23 @@ pub enum KoalaErase {
     Erase2,
 }
 
-/// What a request asks of the store.
+/// The questions of one request to the store.
 #[derive(Debug)]
 pub struct KoalaPlan<'r> {
     /// The counters, for the store to apply.
     pub plan: Plan<'r>,
-    /// The positions of the direct rules that match.
-    /// The rules without limits that the request meets.
+    /// The positions of the direct rules, which have no counters, that match.
     pub direct: SmallVec<[u32; 2]>,
 }
 
 impl KoalaRules {
-    /// The answer to a request that a ban by hand keeps out.
+    /// The answer to a request that a ban by hand denies; `None`: no ban does.
     pub fn ban(&self, decider: &Decider, ask: KoalaAsk, request: &Request<'_>, now: Time) -> Option<KoalaAnswer> {
         let banned = ask != KoalaAsk::Update && decider.is_banned(request, now);
         banned.then(|| KoalaAnswer { banned, ..KoalaAnswer::default() })
     }
 
-    /// What a request asks of the store, once no [ban by hand](KoalaRules::ban) keeps it out.
+    /// Plans the questions of a request to the store. The caller has checked [bans by hand](KoalaRules::ban) before.
     pub fn plan(&self, decider: &Decider, ask: KoalaAsk, request: &Request<'_>) -> KoalaPlan<'_> {
         let mut direct = SmallVec::new();
         let mut plan = Plan::new(&self.set, ask.op(), 1);
@@ -54,7 +53,7 @@ impl KoalaRules {
         KoalaPlan { plan, direct }
     }
 
-    /// The answer, once the store has filled in the outcomes.
+    /// The answer, after the store has filled in the outcomes.
     pub fn conclude(&self, ask: KoalaAsk, plan: &KoalaPlan<'_>) -> KoalaAnswer {
         KoalaAnswer::from_hits(self, ask, plan.plan.hits(), &plan.direct)
     }
@@ -66,7 +65,7 @@ impl KoalaRules {
         self.conclude(ask, &plan)
     }
 
-    /// What feedback asks of the store: each leak rule that matches gets units back, each its own number of them.
+    /// Plans feedback: each leak rule that matches gets its own number of units back.
     pub fn feedback_plans(
         &self,
         decider: &Decider,
@@ -94,8 +93,8 @@ impl KoalaRules {
         }
     }
 
-    /// The question how much the rule of a number has counted for a request; `None`: there is no such rule. A rule
-    /// without a counter, or that does not match, gives a plan without hits.
+    /// Plans the question how much the rule with this number has counted for a request; `None`: no rule has this
+    /// number. If the rule has no counter, or does not match, the plan has no hits.
     pub fn value_plan(&self, decider: &Decider, number: u32, request: &Request<'_>) -> Option<Plan<'_>> {
         let rule = self.position(number)?;
         let mut plan = Plan::new(&self.set, Op::Peek, 0);
@@ -103,14 +102,14 @@ impl KoalaRules {
         Some(plan)
     }
 
-    /// What the rule with this number has counted in memory for a request; `None`: no rule has this number.
+    /// How much the rule with this number has counted in memory for a request; `None`: no rule has this number.
     pub fn value(&self, decider: &Decider, number: u32, request: &Request<'_>, now: Time) -> Option<u64> {
         let mut plan = self.value_plan(decider, number, request)?;
         decider.memory().apply_plan(&mut plan, now);
         Some(KoalaRules::concluded_value(plan.outcomes()))
     }
 
-    /// How much is in the counter, by the outcomes of [`KoalaRules::value_plan`].
+    /// The value of the counter, from the outcomes of [`KoalaRules::value_plan`].
     pub fn concluded_value(outcomes: Outcomes<'_, '_>) -> u64 {
         outcomes.hits().first().map_or(0, Hit::used)
     }

@@ -9,12 +9,12 @@ use super::answer::{KoalaAnswer, KoalaAsk};
 use super::plan::{KoalaErase, KoalaPlan};
 use super::rules::KoalaRules;
 
-/// A request to Koala that awaits its reply.
+/// A plan that waits for Redis's reply.
 #[derive(Clone, Debug)]
 pub struct OwnedKoalaPlan {
-    /// What is asked of the counters.
+    /// The questions about counters.
     pub plan: OwnedPlan,
-    /// What is asked.
+    /// What the caller asks for.
     pub ask: KoalaAsk,
     /// The positions of the direct rules that match.
     direct: SmallVec<[u32; 2]>,
@@ -42,7 +42,7 @@ impl OwnedKoalaPlan {
         self.answer(rules, plan.outcomes())
     }
 
-    /// The answer if every limit is exceeded: the store is away, and `on_failure` denies.
+    /// The answer as if every limit were exceeded: the store is away, and `on_failure` denies.
     pub fn denied(&self, rules: &KoalaRules) -> KoalaAnswer {
         let limited = self.plan.limited_by().map(|rule| (rule.position() as u32, true));
         KoalaAnswer::new(rules, self.ask, limited, &self.direct)
@@ -60,7 +60,8 @@ impl KoalaRules {
         plans.map(|plan| OwnedPlan::new(&self.set, &plan, request)).collect()
     }
 
-    /// What asks Redis how much the rule of a number has counted for a request; `None`: there is no such rule.
+    /// Plans the question to Redis how much the rule with this number has counted for a request; `None`: no rule has
+    /// this number.
     pub fn owned_value(&self, decider: &Decider, number: u32, request: &Request<'_>) -> Option<OwnedPlan> {
         Some(OwnedPlan::new(&self.set, &self.value_plan(decider, number, request)?, request))
     }

@@ -37,13 +37,13 @@ const MAX_RESULT_NUMBER: i64 = i32::MAX as i64;
 /// The most fields of a result.
 const MAX_FIELDS: usize = 100;
 
-/// What a caller is answered.
+/// A result object: the answer to a caller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KoalaResult {
     fields: Vec<(String, KoalaValue)>,
 }
 
-/// A captcha that a caller is to ask for.
+/// A captcha that the caller shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct KoalaCaptcha {
     pub(crate) length: i64,
@@ -68,23 +68,23 @@ impl KoalaResult {
         })
     }
 
-    /// Whether the caller reads it as a pass: `Err_no` is 0.
+    /// Whether callers read the result as a pass: `Err_no` is 0.
     pub fn passes(&self) -> bool {
         self.number("Err_no") == 0
     }
 
-    /// Whether the caller is to ask for a captcha.
+    /// Whether the caller shows a captcha.
     pub fn wants_captcha(&self) -> bool {
         self.number(NEED_VCODE) != 0
     }
 
-    /// The captcha to ask for, if its length or its type is given.
+    /// The captcha to show, if the result gives its length or its type.
     pub(crate) fn captcha(&self) -> Option<KoalaCaptcha> {
         let captcha = KoalaCaptcha { length: self.number("Vcode_len"), kind: self.number("Vcode_type") };
         (self.wants_captcha() && (captcha.length, captcha.kind) != (0, 0)).then_some(captcha)
     }
 
-    /// What it says to people; `None`: nothing.
+    /// The message for people; `None`: the result has none.
     pub fn message(&self) -> Option<&str> {
         [ERR_MSG, STR_REASON].into_iter().map(|name| self.text(name)).find(|text| !text.is_empty())
     }
@@ -130,7 +130,7 @@ impl KoalaResult {
 #[derive(Default)]
 pub(super) struct Results {
     pub(super) by_number: BTreeMap<u32, KoalaResult>,
-    /// Every number with its place, also of results that are wrong.
+    /// The place of every number, also of wrong results.
     places: BTreeMap<u32, Location>,
 }
 

@@ -22,26 +22,26 @@ use super::piece::Piece;
 use super::result::{KoalaResult, Results};
 use super::sections::RuleLine;
 
-/// A rule as it was written, and what it becomes.
+/// A rule as it is written, and the engine's rule that it becomes.
 #[derive(Clone, Debug)]
 pub(crate) struct KoalaRule {
-    /// `return`: its number, which no other rule has.
+    /// The rule's number, from `return`. No two rules have the same number.
     pub(crate) number: u32,
     pub(crate) method: Method,
-    /// Which result it answers.
+    /// The number of the rule's result.
     pub(crate) result: u32,
-    /// What the two kinds of feedback give back.
+    /// The units that the two kinds of feedback give back.
     pub(crate) erase: [u64; 2],
     pub(crate) def: RuleDef,
-    /// What stands in the brackets of conditions.
+    /// The text of the conditions.
     pub(crate) conditions: String,
-    /// `time`, `count` and `base`, where they are given.
+    /// `time`, `count` and `base`; `None`: the rule does not give it.
     pub(crate) numbers: [Option<u64>; 3],
-    /// The line.
+    /// The rule's whole line.
     pub(crate) written: String,
-    /// Its number in the file, from 1.
+    /// The number of the rule's line in the file, from 1.
     pub(crate) line: u64,
-    /// The comment above it.
+    /// The comment above the rule's line.
     pub(crate) comment: Vec<String>,
 }
 
@@ -59,26 +59,26 @@ pub(crate) const METHODS: [(&str, Method); 4] =
 
 const FORM: &str = "rule : [count] [act=ask; qid=+] [time=60; count=5] [result=2; return=111]";
 
-/// The most conditions of a rule, and the most fields that a rule counts by.
+/// The most conditions of a rule, and the most fields by which a rule counts.
 const MAX_CONDITIONS: usize = 32;
 
 /// A rule with a `time` of this many seconds counts by calendar days.
 const SECONDS_PER_DAY: u64 = 86_400;
 
-/// What rules need to know of the rest of the file.
+/// What the reader of a rule needs from the rest of the file.
 pub(super) struct Context<'a> {
     pub(super) dicts: &'a Dicts,
     pub(super) results: &'a Results,
     pub(super) tz: &'a str,
 }
 
-/// A rule and where its number stands.
+/// A rule and the place of its number.
 pub(super) struct PlacedRule {
     pub(super) rule: KoalaRule,
     pub(super) number_at: Location,
 }
 
-/// Reads one rule; `None`: it is wrong, and reported.
+/// Reads one rule. If it is wrong, reports it and returns `None`.
 pub(super) fn read(report: &mut Report, line: &RuleLine<'_>, context: &Context<'_>) -> Option<PlacedRule> {
     let [method, conditions, limit, result] = brackets(report, line.line)?;
     let method = read_method(report, method.trim());
@@ -99,7 +99,7 @@ pub(super) fn read(report: &mut Report, line: &RuleLine<'_>, context: &Context<'
     let numbers = ["time", "count", "base"].map(|key| limit.get(key));
     let (action, message) = match context.results.by_number.get(&answer) {
         Some(result) => (action(method, result), result.message().map(str::to_owned)),
-        // It is wrong itself, and reported there.
+        // The result is wrong, and its own line is already reported.
         None => (Action::Deny, None),
     };
     let def = RuleDef {
@@ -128,7 +128,7 @@ pub(super) fn read(report: &mut Report, line: &RuleLine<'_>, context: &Context<'
     Some(PlacedRule { rule, number_at })
 }
 
-/// What stands in the four brackets.
+/// The texts of the four brackets.
 fn brackets<'t>(report: &mut Report, line: Piece<'t>) -> Option<[Piece<'t>; 4]> {
     let rest = match line.split_once(':') {
         Some((word, rest)) if word.trim().text.eq_ignore_ascii_case("rule") => rest,
@@ -197,7 +197,7 @@ fn read_conditions(report: &mut Report, bracket: Piece<'_>, dicts: &Dicts) -> Op
     (report.errors() == before).then(|| (when, by.into_iter().map(str::to_owned).collect()))
 }
 
-/// Reports numbers that do not fit the method; what has no effect is warned about.
+/// Reports numbers that do not fit the method, and warns of numbers without an effect.
 fn check_limit(report: &mut Report, method: Method, numbers: &Numbers<'_>) -> Option<()> {
     if method == Method::Direct {
         return Some(());
@@ -232,7 +232,7 @@ fn limits(report: &mut Report, method: Method, numbers: &Numbers<'_>, tz: &str) 
     if count == 0 {
         return Some(Limits::Fixed(vec![Limit::unlimited()]));
     }
-    // With a zone, `1s` would be a second of the calendar's, not one from the first request.
+    // With a zone, `1s` would mean a second of the calendar instead of a second from the first request.
     let plain = if time == 1 { "1000ms".to_owned() } else { format!("{time}s") };
     let text = match method {
         Method::Leak => format!("sliding {count}/{plain}"),

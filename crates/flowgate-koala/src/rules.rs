@@ -20,13 +20,13 @@ use super::rule::Method;
 pub struct KoalaRules {
     /// The file.
     pub file: KoalaFile,
-    /// The rules, as the engine has them.
+    /// The rules as rules of the engine.
     pub set: Arc<RuleSet>,
     /// The positions of the rules, by their numbers.
     numbers: HashMap<u32, u32>,
     pub(super) counts: Vec<Arc<Counts>>,
     pub(super) daily_counts: Arc<DailyCounts>,
-    /// The counts of requests that no rule decided: that passed, or that a ban by hand denied.
+    /// The counts of requests that no rule decided, because they passed or a ban by hand denied them.
     pub unruled: Arc<RuleCounters>,
 }
 
@@ -58,23 +58,23 @@ impl KoalaRules {
         self.result(self.file.rules[rule].result)
     }
 
-    /// The rule at a position, as the engine has it.
+    /// The rule at a position, as a rule of the engine.
     pub fn rule(&self, rule: usize) -> &Rule {
         &self.set.rules[rule]
     }
 
-    /// The counts of decisions by the rule at a position.
+    /// The decisions of the rule at a position, counted by outcome.
     pub fn decided_by(&self, rule: usize) -> &RuleCounters {
         &self.rule(rule).counters
     }
 
-    /// A copy that denies nothing: it counts as before, and its answers name the rules that would have denied.
+    /// A copy whose rules deny nothing: they count as before, and answers name the rules that would have denied.
     #[must_use]
     pub fn paused(&self) -> KoalaRules {
         KoalaRules { set: Arc::new(self.set.shadowed()), ..self.clone() }
     }
 
-    /// Whether the rule at a position denies, and is paused. Rules whose result is a pass are never paused.
+    /// Whether the rule at a position denies but is paused. A rule whose result is a pass is never paused.
     pub fn is_paused(&self, rule: usize) -> bool {
         self.rule(rule).is_shadow() && !self.result_of(rule).passes()
     }
@@ -102,7 +102,7 @@ impl KoalaRules {
         )
     }
 
-    /// The answer to a request that a ban by hand keeps out: a denial of the file; `None`: the file has none.
+    /// The answer to a request that a ban by hand denies: a denying result of the file; `None`: the file has none.
     pub fn denial(&self) -> Option<&KoalaResult> {
         let denials = || self.file.results.values().filter(|result| !result.passes());
         denials().find(|result| !result.wants_captcha()).or_else(|| denials().next())
@@ -145,7 +145,7 @@ impl KoalaRules {
         }
     }
 
-    /// The rules with other limits on the counters of another memory, for the time without the store.
+    /// The rules with other limits on the counters of another memory, for the time in which the store is away.
     ///
     /// # Errors
     /// As [`KoalaRules::new`].
@@ -168,7 +168,7 @@ impl KoalaRules {
         self.numbers.get(&number).copied()
     }
 
-    /// The units that feedback gives back on the rule at a position; `None`: nothing.
+    /// The units that feedback gives back on the rule at a position; `None`: it gives nothing back.
     pub(crate) fn erased_units(&self, rule: usize, erase: KoalaErase) -> Option<u64> {
         let written = &self.file.rules[rule];
         let units = written.erase[usize::from(erase == KoalaErase::Erase2)];
@@ -181,8 +181,8 @@ impl KoalaRules {
     }
 }
 
-/// Compiles the rules of a file, and reports what only all rules together make wrong. Mistakes in single rules are
-/// found earlier, with their places.
+/// Compiles the rules of a file, and reports mistakes that only all rules together show. Mistakes in single rules are
+/// reported earlier, with their places.
 pub(super) fn check(report: &mut Report, file: &KoalaFile) {
     if let Err(error) = RuleSet::compile(&file.policy(), &MemoryStore::default()) {
         let message = format!("wrong {}: expected {}, found {}", error.key, error.expected, quoted(&error.found));

@@ -1,4 +1,4 @@
-//! The file as lines: which section each belongs to, without comments and blank lines.
+//! The lines of the file by section, without comments and blank lines.
 
 use flowgate_engine::front::{Report, did_you_mean, quoted};
 
@@ -15,9 +15,9 @@ pub(super) struct Sections<'t> {
 /// A line of `[rules]`.
 pub(super) struct RuleLine<'t> {
     pub(super) line: Piece<'t>,
-    /// Its number in the file, from 1.
+    /// The number of the line in the file, from 1.
     pub(super) number: u64,
-    /// The lines of the comment directly above it, without the `#`.
+    /// The comment directly above the line, without the `#`.
     pub(super) comment: Vec<&'t str>,
 }
 
@@ -26,7 +26,7 @@ enum Section {
     Dicts,
     Rules,
     Result,
-    /// None so far, or one that is not known: reported once, its lines are skipped.
+    /// No section yet, or an unknown one: it is reported once, and its lines are skipped.
     None,
 }
 
@@ -67,7 +67,7 @@ impl<'t> Sections<'t> {
     }
 }
 
-/// The lines without the blanks around them and without a mark of the byte order in front.
+/// The lines, without the blanks around them and without a byte order mark at the start of the file.
 pub(super) fn lines(file: Piece<'_>) -> impl Iterator<Item = Piece<'_>> {
     let start = if file.text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 };
     let mut next = Some(start);

@@ -29,9 +29,9 @@ use client::Client;
 /// The last field that a line must have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LastField {
-    /// In the common format.
+    /// A line of the common format ends with the size.
     Size,
-    /// In the combined format.
+    /// A line of the combined format ends with the user agent.
     UserAgent,
 }
 
@@ -137,7 +137,7 @@ fn push_path(event: &mut Event, range: Range<usize>, line: &str) {
     push_spelled(event, LogField::Path, range.start, event.spelling.spell(text));
 }
 
-/// Pushes a value as rules spell it: the beginning of what stands in the line from `start` on, or another text.
+/// Pushes a value as rules spell it: either the beginning of the line's text from `start` on, or another text.
 #[inline]
 fn push_spelled(event: &mut Event, field: LogField, start: usize, spelled: Cow<'_, str>) {
     match spelled {
@@ -269,7 +269,7 @@ impl Cursor<'_> {
             at += length;
             if self.text[at] == b'"' {
                 self.at = at + 1;
-                // The last quote may end the line.
+                // The last quoted text may end the line.
                 if self.at < self.text.len() {
                     self.space()?;
                 }

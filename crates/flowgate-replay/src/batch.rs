@@ -1,4 +1,4 @@
-//! Requests that were read and wait for their turn: of each line only what its decision needs.
+//! Requests that wait to be decided. A batch keeps of each line only what its decision needs.
 //!
 //! Invariant  All texts of a batch stand in one buffer, so a line costs no allocation of its own.
 
@@ -42,7 +42,7 @@ pub(crate) struct ReadLine<'a> {
     pub(crate) number: u64,
     pub(crate) text: &'a str,
     pub(crate) event: &'a Event,
-    /// The line as the second policy reads it, if that differs.
+    /// The line as the second policy reads it, if the two policies read it differently.
     pub(crate) second_event: Option<&'a Event>,
     /// Whether the text of the time is kept, for a decision line.
     pub(crate) keeps_time_text: bool,
@@ -125,7 +125,7 @@ impl Batch {
         self.with_fields(line, line.fields, wanted)
     }
 
-    /// The request of a line as the second policy reads it; `None` if that is the same.
+    /// The request of a line as the second policy reads it; `None` if both policies read the same.
     pub(crate) fn second_request<'a>(&'a self, line: &HeldLine, wanted: &'a WantedFields) -> Option<Request<'a>> {
         let differs = line.second_fields.1 > 0;
         differs.then(|| self.with_fields(line, line.second_fields, wanted))
@@ -148,7 +148,7 @@ impl Batch {
         line.time_text.within(&self.text)
     }
 
-    /// The bytes in use.
+    /// The bytes that the batch takes.
     #[inline]
     pub(crate) fn bytes(&self) -> usize {
         self.text.len() + size_of_val(&*self.fields) + size_of_val(&*self.lines)

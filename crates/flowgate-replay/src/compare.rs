@@ -34,7 +34,7 @@ pub(crate) struct ChangedRequests {
 }
 
 impl Changes {
-    /// No requests yet.
+    /// Counts of no requests yet.
     pub(crate) fn new(first: &[RuleDef], second: &[RuleDef]) -> Changes {
         Changes {
             passed: 0,

@@ -62,7 +62,7 @@ impl<'a> DecisionWriter<'a> {
 
     pub(crate) fn write(&mut self, decision_line: &DecisionLine<'_>) -> io::Result<()> {
         let DecisionLine { batch, line: held, wanted, decision } = *decision_line;
-        // Every trace was begun before its first line.
+        // Every trace is begun before its first line.
         let Some(TraceOfDecisions { file, format }) = self.traces.get(held.source as usize) else { return Ok(()) };
         let time = batch.time_text(held);
         let line = &mut self.line;
@@ -113,7 +113,7 @@ fn write_text(out: &mut Vec<u8>, text: &str) -> io::Result<()> {
 fn needs_escape(text: &[u8]) -> bool {
     let (words, _) = text.as_chunks::<8>();
     let last = match text.last_chunk() {
-        // Bytes that stand in a word before are checked twice.
+        // The last word overlaps the word before it, so some bytes are checked twice.
         Some(last) => u64::from_ne_bytes(*last),
         None => text.iter().fold(ONES * u64::from(b' '), |word, byte| word << 8 | u64::from(*byte)),
     };

@@ -16,7 +16,7 @@ use flowgate_engine::{Request, http::PathSpelling};
 use super::timestamp::LastOfLog;
 use super::{access_log, jsonl};
 
-/// The fields of a query's parameters begin with this.
+/// The prefix of the fields of a query's parameters.
 pub(crate) const QUERY_PREFIX: &str = "query.";
 
 /// The format of a trace.
@@ -79,9 +79,9 @@ pub struct Event {
     pub(crate) fields: Vec<(FieldName, TextRange)>,
     /// The fields of access logs to read.
     pub(crate) wanted: WantedFields,
-    /// The spelling of paths in access logs.
+    /// The spelling that paths of access logs get.
     pub(crate) spelling: PathSpelling,
-    /// The latest time of an access log.
+    /// The time of the latest line of an access log.
     pub(crate) last_of_log: LastOfLog,
     /// Texts that differ from their spelling in the line, such as those with escapes.
     scratch: String,
@@ -112,7 +112,7 @@ impl LogField {
         LogField::UserAgent,
     ];
 
-    /// The name that rules have for the field, here and behind a gateway.
+    /// The name of the field in rules. It is the same as behind a gateway.
     pub(crate) fn name(self) -> &'static str {
         const NAMES: [&str; 8] = ["ip", "host", "user", "method", "path", "status", REFERER, USER_AGENT];
         NAMES[self as usize]
@@ -129,7 +129,7 @@ pub(crate) struct WantedFields {
 }
 
 impl WantedFields {
-    /// Only the fields of these names.
+    /// Wants only the fields of these names.
     pub(crate) fn named(names: &[&str]) -> WantedFields {
         let wanted = LogField::ALL.into_iter().filter(|field| names.contains(&field.name()));
         WantedFields { log: wanted.fold(0, |bits, field| bits | 1 << field as u8), queries: queries(names) }
@@ -159,7 +159,7 @@ pub(crate) struct TextRange {
 }
 
 impl TextRange {
-    /// The text in the one that holds many values.
+    /// The text of this range in a batch's text, which holds all values of the batch.
     #[inline]
     pub(crate) fn within(self, batch: &str) -> &str {
         batch.get(self.start as usize..self.end as usize).unwrap_or_default()

@@ -4,10 +4,10 @@
 
 use super::event::{Event, FieldName, Format, LogField};
 
-/// More names than people give to fields.
+/// People give fewer names to fields.
 const MAX_NAMES: usize = 256;
 
-/// The fields that some line had.
+/// The fields that at least one line has.
 #[derive(Debug, Default)]
 pub(crate) struct FieldsSeen {
     /// One bit for each [`LogField`].
@@ -16,8 +16,8 @@ pub(crate) struct FieldsSeen {
     queries: u64,
     /// The names in JSON lines.
     names: Vec<String>,
-    /// The position in `names` of the name that a field of the latest lines had, by the number of the field:
-    /// consecutive lines mostly have the same fields.
+    /// The positions in `names` of the fields of the latest line, by the number of the field: consecutive lines mostly
+    /// have the same fields.
     expected: Vec<usize>,
     /// Whether `names` is incomplete.
     has_more: bool,
@@ -64,7 +64,7 @@ impl FieldsSeen {
         self.expected[index] = position;
     }
 
-    /// Whether some line had the field, or may have had it.
+    /// Whether a line has the field. If names were dropped, a line may have it, too.
     pub(crate) fn has(&self, field: &str, queries: &[Box<str>]) -> bool {
         let canonical = flowgate_engine::field_name::canonical;
         let query = queries.iter().position(|name| **name == *field);
@@ -78,7 +78,7 @@ impl FieldsSeen {
         LogField::ALL.into_iter().filter(|field| self.log & 1 << *field as u8 != 0)
     }
 
-    /// The fields that lines of these traces have or can have, in the order of their importance.
+    /// The fields that lines of these traces have or can have, the most important first.
     pub(crate) fn possible(&self) -> Vec<String> {
         let is_possible = |field: &LogField| {
             let has_headers = self.formats.contains(&Format::Combined);
@@ -91,7 +91,7 @@ impl FieldsSeen {
         log.chain(self.names.iter().cloned()).collect()
     }
 
-    /// What all the traces are, for people: `a log in the combined format`; `None` if some can have any field.
+    /// The kind of all traces in words: `a log in the combined format`; `None` if a trace can have any field.
     pub(crate) fn log_kind(&self) -> Option<&'static str> {
         match self.formats.as_slice() {
             [Format::Combined] => Some("a log in the combined format"),

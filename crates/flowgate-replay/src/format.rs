@@ -55,12 +55,12 @@ pub fn instant(time: Time) -> String {
     utc(time, "%Y-%m-%dT%H:%M:%SZ")
 }
 
-/// An instant in UTC, in a format of `strftime`.
 /// The text of [`instant`] for people: `2015-05-17 10:05:03`.
 pub(crate) fn clock(instant: &str) -> String {
     instant.trim_end_matches('Z').replace('T', " ")
 }
 
+/// An instant in UTC, in a format of `strftime`.
 pub(super) fn utc(time: Time, format: &str) -> String {
     // Every `Time` ends before the year 2262, and a `Timestamp` reaches the year 9999.
     Timestamp::from_nanosecond(time.as_nanos().into()).unwrap_or_default().strftime(format).to_string()

@@ -13,7 +13,7 @@ use flate2::read::MultiGzDecoder;
 use super::event::{Event, Format, LineError};
 use super::lines::Lines;
 
-/// Lines that the guess of a format looks at.
+/// The number of lines from which the format is guessed.
 const MAX_GUESS_LINES: usize = 20;
 
 /// An open trace.
@@ -34,21 +34,21 @@ pub enum InputError {
     /// The operating system reports an error.
     #[error("cannot read {name}: {error}")]
     Unreadable {
-        /// The file.
+        /// The name of the file.
         name: String,
         /// The reason.
         error: io::Error,
     },
-    /// No format reads any of its first lines.
+    /// No format fits any of the first lines.
     #[error(
         "cannot tell the format of {name} from its first lines; the first, read as {}: {reason}. Say --format jsonl, \
          combined or common to see what is wrong with the others",
         .format.name()
     )]
     Unknown {
-        /// The file.
+        /// The name of the file.
         name: String,
-        /// The format that its first line resembles.
+        /// The format that the first line resembles.
         format: Format,
         /// Why the first line does not have that format.
         reason: LineError,

@@ -31,7 +31,7 @@ pub(crate) struct PolicyResult {
 }
 
 impl PolicyResult {
-    /// No requests yet.
+    /// The results before the first request.
     pub(crate) fn new(rules: &[RuleDef]) -> PolicyResult {
         PolicyResult {
             passed: 0,
@@ -73,7 +73,7 @@ impl PolicyResult {
         let shadow = decision.shadow.iter().map(|rule| rule.position());
         let mut last = None;
         for rule in decided.into_iter().chain(exceeded.filter(|rule| Some(*rule) != decided)).chain(shadow) {
-            // Several limits of one rule are adjacent, and the rule counts once.
+            // A rule with several exceeded limits appears once for each, one after the other. It counts once.
             if last.replace(rule) == Some(rule) {
                 continue;
             }

@@ -12,18 +12,19 @@ use flowgate::{Span, Time};
 
 use super::batch::{Batch, ReadLine};
 
-/// The window unless another is given. Servers log a request when it ends, and few requests take longer than a minute.
+/// The window unless the caller gives another. Servers log a request when it ends, and few requests take longer than a
+/// minute.
 pub const DEFAULT_WINDOW: Span = Span::from_secs(60);
 
-/// Half a million lines with a few fields each: a minute of 8,000 requests a second.
+/// Room for half a million lines with a few fields each: one minute of 8,000 requests a second.
 const MAX_HELD_BYTES: usize = 64 << 20;
-/// Slots of a window. A longer window has wider slots.
+/// The most slots of a window. A longer window has wider slots.
 const MAX_SLOTS: u64 = 4096;
-/// Empty batches that are kept for reuse. One slot of a busy log takes a megabyte.
+/// The number of empty batches that are kept for reuse. One slot of a busy log takes a megabyte.
 const MAX_SPARE_BATCHES: usize = 4;
 const NANOS_PER_SECOND: u64 = 1_000_000_000;
 
-/// The lines that wait.
+/// Lines that wait until no earlier line can come.
 #[derive(Debug)]
 pub(crate) struct Reorder {
     pub(crate) window: Span,
@@ -57,7 +58,7 @@ impl Reorder {
         }
     }
 
-    /// Whether the window was shorter for a while, because memory was short.
+    /// Whether the window was shorter for a while because memory was full.
     pub(crate) fn was_full(&self) -> bool {
         self.floor > Time::EPOCH
     }
@@ -128,7 +129,7 @@ impl Reorder {
         None
     }
 
-    /// The next batch at the end of all traces.
+    /// The next batch, due or not, after the end of all traces.
     pub(crate) fn take_first(&mut self) -> Option<Batch> {
         let mut batch = self.slots.pop_front()?;
         self.first += 1;
@@ -137,7 +138,7 @@ impl Reorder {
         Some(batch)
     }
 
-    /// Keeps the memory of a batch for others.
+    /// Keeps the memory of a batch for reuse.
     pub(crate) fn recycle(&mut self, mut batch: Batch) {
         if self.spare.len() < MAX_SPARE_BATCHES {
             batch.clear();

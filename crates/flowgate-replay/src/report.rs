@@ -26,7 +26,7 @@ const SCRIPT: &str = include_str!("report/page.js");
 const STYLE_HASH: &str = "RZ7fXx26/c3GyE7RP3IMQGIac730h/227KRxNv3Vp3Y=";
 const SCRIPT_HASH: &str = "krHxHcB9GkCgRHhIORPgpOQPqtgpzVddNtbX4fdADi0=";
 
-/// Sentences of advice beside the title; every curve repeats its own.
+/// The most sentences of advice beside the title. Every curve repeats its own.
 const MAX_ADVICE: usize = 5;
 
 /// The report as HTML.
@@ -103,7 +103,7 @@ fn head(out: &mut String, summary: &Summary) {
     *out += "</dl>\n";
 }
 
-/// What the curves found, before all else: it is what people open the report for.
+/// Writes the advice of the curves first, because people open the report for it.
 fn advice(out: &mut String, summary: &Summary) {
     let Some(curves) = summary.what_if.as_ref().filter(|curves| !curves.curves.is_empty()) else { return };
     *out += "<ul class=\"advice\">\n";
@@ -215,7 +215,7 @@ fn card(out: &mut String, curve: &Curve) {
     *out += "</section>\n";
 }
 
-/// What the configured count does.
+/// What the configured count denies, in words.
 fn finding(curve: &Curve) -> String {
     let noun = if curve.subjects == 1 { "subject" } else { "subjects" };
     let shares = |point: &Point| {

@@ -38,7 +38,7 @@ const PROGRESS_INTERVAL_LINES: u64 = 1 << 13;
 /// A replay under way, and its results so far.
 pub struct Replay<'a> {
     pub(crate) first: PolicyRun,
-    /// The second policy, and the requests whose verdict it changes.
+    /// The second policy, and the requests on which it differs from the first.
     pub(crate) second: Option<(PolicyRun, Changes)>,
     /// The limits at other counts.
     pub(crate) what_if: Option<WhatIf>,
@@ -47,7 +47,7 @@ pub struct Replay<'a> {
     pub(crate) trace: Trace,
     /// The lines that wait for their turn.
     pub(crate) reorder: Reorder,
-    /// The fields that the lines had.
+    /// The fields that lines have had so far.
     pub(crate) fields_seen: FieldsSeen,
     /// The fields that the rules use.
     pub(crate) wanted: WantedFields,
@@ -78,7 +78,7 @@ impl BothRules {
         BothRules { first: first.engine.rules(), second: second.map(|(second, _)| second.engine.rules()) }
     }
 
-    /// The fields that rules look at, each once.
+    /// The fields that rules read, each once.
     fn field_names(&self) -> Vec<&str> {
         let mut names: Vec<&str> =
             std::iter::once(&self.first).chain(&self.second).flat_map(|rules| rules.field_names()).collect();
@@ -131,12 +131,12 @@ pub enum ReplayError {
     Broken {
         /// The trace.
         name: String,
-        /// The last line that was read.
+        /// The number of the last line that was read.
         line: u64,
         /// The reason.
         error: io::Error,
     },
-    /// The caller has ended it.
+    /// The caller has ended the replay.
     #[error("the replay was ended")]
     Stopped,
     /// The decisions could not be written.
@@ -234,7 +234,7 @@ impl<'a> Replay<'a> {
         }
     }
 
-    /// Decides the lines that still wait, and sums up. The error is that of writing their decisions.
+    /// Decides the lines that still wait, and sums up. The error is that of writing the last decisions.
     pub fn finish(mut self, names: Names) -> (Summary, Result<(), ReplayError>) {
         let rules = self.rules();
         let mut planned = rules.planned_lines();
@@ -268,7 +268,7 @@ impl<'a> Replay<'a> {
         (new_event(spelling), second_spelling.filter(|second| *second != spelling).map(new_event))
     }
 
-    /// Decides the lines that no earlier line can precede any more.
+    /// Decides all lines that are due: no line that is still to be read can be earlier.
     #[inline]
     fn decide_due(&mut self, planned: &mut [PlannedLine<'_>]) -> Result<(), ReplayError> {
         while let Some(batch) = self.reorder.due(self.trace.latest) {
@@ -344,7 +344,7 @@ impl<'a> Replay<'a> {
         Ok(())
     }
 
-    /// The rules of the policy, and of the second one.
+    /// The rules and the results of each policy, the first policy first.
     pub(crate) fn policies(&self) -> impl Iterator<Item = (&[RuleDef], &PolicyResult)> {
         let second = self.second.as_ref().map(|(second, _)| second);
         std::iter::once(&self.first).chain(second).map(|run| (&*run.policy.rules, &run.result))

@@ -8,12 +8,12 @@ use std::hash::{BuildHasher, RandomState};
 use flowgate::Time;
 use flowgate_engine::{Request, TopEntry, TopK};
 
-/// A thousand times the subjects of a list, so that the counts in a list are exact or nearly so.
+/// A thousand times the subjects of a list, so that the counts in a list are exact or nearly exact.
 const MAX_SUBJECTS: usize = 32_768;
-/// The length of a subject in a list.
+/// The most characters of a subject in a list.
 const MAX_SUBJECT_CHARS: usize = 120;
 
-/// Requests by subject, for the subjects with the most.
+/// The number of requests of each subject, for the subjects with the most requests.
 #[derive(Debug)]
 pub(crate) struct SubjectCounts {
     hasher: RandomState,

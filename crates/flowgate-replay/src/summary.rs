@@ -39,7 +39,7 @@ pub struct Summary {
     pub reorder_seconds: u64,
     /// Whether the window was shorter for a while, because memory was short.
     pub reorder_was_full: bool,
-    /// Lines that came too late to be put in order; they are decided at the latest time seen.
+    /// Lines that come too late to be put in order. They are decided at the latest time of the lines before them.
     pub late: u64,
     /// The largest lateness of these in seconds, rounded up.
     pub late_by_seconds: u64,
@@ -47,11 +47,11 @@ pub struct Summary {
     pub missing_fields: Vec<MissingField>,
     /// Traces that are probably in the wrong order.
     pub out_of_order: Vec<OutOfOrder>,
-    /// Lines with an operation other than `take`; the counts below are without them.
+    /// Lines with an operation other than `take`. The counts below leave them out.
     pub other_operations: u64,
     /// The time of the first request.
     pub first: Option<String>,
-    /// The latest time.
+    /// The time of the latest request.
     pub last: Option<String>,
     /// Whole seconds from the first to the latest time.
     pub seconds: u64,
@@ -78,12 +78,12 @@ pub struct UnreadableLine {
     pub reason: String,
 }
 
-/// A place where the times of a trace run back by far.
+/// A place where the times of a trace run back by an hour or more.
 #[derive(Clone, Debug, Serialize)]
 pub struct OutOfOrder {
     /// The name of the trace.
     pub trace: String,
-    /// The number of the line; `None` is the start of the trace.
+    /// The number of the line; `None`: the trace begins there.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub line: Option<u64>,
     /// The time of that line.
@@ -97,11 +97,11 @@ pub struct OutOfOrder {
 /// The names of the traces and policies.
 #[derive(Clone, Debug)]
 pub struct Names {
-    /// The traces.
+    /// The names of the traces.
     pub traces: Vec<String>,
-    /// The policy.
+    /// The name of the policy.
     pub policy: String,
-    /// The second policy.
+    /// The name of the second policy.
     pub compare: String,
 }
 
@@ -149,7 +149,7 @@ impl Summary {
         if self.outcome.rules.is_empty() {
             warnings.push(text::no_rules(&self.policy));
         }
-        // Traces in the wrong order explain late lines.
+        // If the traces are in the wrong order, that explains the late lines.
         if self.late > 0 && self.out_of_order.is_empty() {
             warnings.push(text::late(self));
         }

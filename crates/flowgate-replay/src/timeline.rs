@@ -6,9 +6,9 @@
 
 use flowgate::{Span, Time};
 
-/// Four times the bars of a chart.
+/// Four times the number of bars in a chart.
 const MAX_SLOTS: usize = 720;
-/// The widths of slots; each is a multiple of the one before. After the last one the width doubles.
+/// The widths of slots. Each is a multiple of the one before. Beyond the last width, widening doubles it.
 const SLOT_WIDTHS_SECONDS: [u64; 12] = [1, 5, 15, 60, 300, 900, 3_600, 10_800, 21_600, 43_200, 86_400, 604_800];
 const NANOS_PER_SECOND: u64 = 1_000_000_000;
 
@@ -20,7 +20,7 @@ pub(crate) struct Timeline {
     slots: Vec<Slot>,
 }
 
-/// A slot of time.
+/// The requests in one slot of time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Slot {
     /// The number of the slot since the epoch.

@@ -40,14 +40,14 @@ pub fn from_decimal(text: &[u8]) -> Option<Time> {
                 value = value * 10 + u128::from(digit);
                 digits += u32::from(value > 0);
             }
-            // A digit kept after the point, or dropped before it, shifts the others.
+            // A digit that is kept after the point, or dropped before it, shifts the value by a power of ten.
             power += i64::from(!kept) - i64::from(is_fraction);
         }
     }
     let nanos = match u32::try_from(power.unsigned_abs()).ok().and_then(|power| 10_u128.checked_pow(power)) {
         Some(factor) if power >= 0 => value.checked_mul(factor)?,
         Some(factor) => value / factor,
-        // A power of that size makes zero, or a time out of range.
+        // A power this large makes zero of the value, or a time out of range.
         None if value == 0 || power < 0 => 0,
         None => return None,
     };
@@ -106,7 +106,7 @@ impl LastOfLog {
     }
 }
 
-/// The date, if the calendar has it.
+/// The date, if it is valid.
 #[inline]
 fn date([y1, y2, y3, y4]: [u8; 4], month: i8, [d1, d2]: [u8; 2]) -> Option<Date> {
     let year = 100 * i16::from(two(y1, y2)?) + i16::from(two(y3, y4)?);

@@ -30,22 +30,22 @@ pub(crate) struct Trace {
     pub unreadable: Vec<UnreadableLine>,
     /// Lines that are older than an earlier line and were put in order.
     pub reordered: u64,
-    /// How late the latest of the reordered lines was.
+    /// The largest lateness of a reordered line.
     pub reordered_by: Span,
     /// Lines that came too late to be put in order.
     pub late: u64,
-    /// How late the latest of the late lines was.
+    /// The largest lateness of a late line.
     pub late_by: Span,
-    /// Places where the times run back by far.
+    /// Places where the times run back by an hour or more.
     pub out_of_order: Vec<OutOfOrder>,
     /// Lines with an operation other than `take`.
     pub other_operations: u64,
     /// The earliest time at which a line is decided.
     pub first: Option<Time>,
-    /// The latest time.
+    /// The latest time of a line.
     pub latest: Time,
     current: CurrentTrace,
-    /// Traces so far.
+    /// The number of traces so far.
     traces: u32,
 }
 

@@ -31,9 +31,9 @@ const MIN_CURVE_SUBJECTS: usize = 1 << 13;
 /// The bounds of one curve.
 #[derive(Clone, Copy, Debug)]
 pub struct CurveBounds {
-    /// Bytes of counters.
+    /// The most bytes of counters.
     pub bytes: usize,
-    /// Subjects.
+    /// The most subjects.
     pub subjects: usize,
 }
 
@@ -43,7 +43,7 @@ pub struct WhatIf {
     rules: Vec<RuleCurves>,
     curves: Vec<Curve>,
     bounds: CurveBounds,
-    /// Limits without a curve.
+    /// The number of limits without a curve.
     pub left_out: usize,
 }
 
@@ -76,7 +76,7 @@ impl WhatIf {
         WhatIf { rules: rules.collect(), curves: Vec::new(), bounds, left_out: 0 }
     }
 
-    /// Shows a request to the curves of a rule that matched it.
+    /// Adds a request to the curves of a rule that matches it.
     pub fn add(&mut self, rule: usize, operation: Operation, request: &Request<'_>, now: Time) {
         let WhatIf { rules, curves, bounds, left_out } = self;
         let Some(RuleCurves { def, general, cases }) = rules.get_mut(rule) else { return };

@@ -17,7 +17,7 @@ pub struct Cluster {
 /// The slots of each master.
 pub const RANGES: [(u16, u16); 3] = [(0, 5460), (5461, 10922), (10923, 16383)];
 
-/// A server counts as dead after this number of milliseconds of silence: more than a busy machine makes one wait.
+/// A server counts as dead after this many milliseconds without an answer. A busy machine makes a server wait for less.
 const NODE_TIMEOUT: &str = "2000";
 
 impl Cluster {
@@ -60,7 +60,7 @@ impl Cluster {
     ///
     /// # Panics
     ///
-    /// If it does not say.
+    /// If the server does not answer.
     pub fn id(&self, index: usize) -> String {
         let reply = self.servers[index].cli(&["CLUSTER", "MYID"]);
         reply.lines().nth(1).unwrap().to_owned()

@@ -30,7 +30,7 @@ pub struct Client {
     pub metadata: Vec<(&'static str, String)>,
 }
 
-/// What a call was answered.
+/// The answer to a call.
 #[derive(Clone, Debug)]
 pub struct Reply {
     /// The status of HTTP.

@@ -24,7 +24,7 @@ impl Client {
         Client::from_stream(TcpStream::connect(address).unwrap())
     }
 
-    /// A client on a connection that is there.
+    /// A client on an open connection.
     pub fn from_stream(stream: TcpStream) -> Client {
         stream.set_read_timeout(Some(HANG_TIMEOUT)).unwrap();
         stream.set_write_timeout(Some(HANG_TIMEOUT)).unwrap();
@@ -70,7 +70,7 @@ impl Client {
     ///
     /// # Panics
     ///
-    /// If it is cut off.
+    /// If the line is cut off.
     pub fn line(&mut self) -> String {
         let mut line = String::new();
         self.stream.read_line(&mut line).unwrap();

@@ -13,10 +13,11 @@ use crate::wait::{eventually, until_listening};
 /// The name of the master.
 pub const MASTER: &str = "mymaster";
 
-/// After this many milliseconds of silence sentinels take a server for dead: more than a busy machine makes one wait.
+/// Sentinels take a server for dead after this many milliseconds without an answer. A busy machine makes a server wait
+/// for less.
 const DOWN_AFTER: &str = "2000";
 
-/// A master, a replica of it, and sentinels. All of it ends with this value.
+/// A master, its replica, and sentinels. All of them end with this value.
 #[derive(Debug)]
 #[must_use = "servers that nobody holds are stopped"]
 pub struct SentinelSetup {

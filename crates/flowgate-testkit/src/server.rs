@@ -17,7 +17,7 @@ pub struct RunningServer {
     pub resp: Option<SocketAddr>,
     /// The address for gRPC, if the server listens for it.
     pub grpc: Option<SocketAddr>,
-    /// Tells the server to stop, and does not wait until it has.
+    /// Tells the server to stop, and does not wait for its end.
     pub trigger: Trigger,
     thread: Option<JoinHandle<()>>,
 }

@@ -60,7 +60,7 @@ impl ServerProcess {
         let mut process = command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
         let stderr = BufReader::new(process.stderr.take().unwrap());
         let (sender, lines) = mpsc::channel();
-        // Reads all the time, because a server that cannot write stands still.
+        // The thread reads without pause, because a server that cannot write to standard error blocks.
         std::thread::spawn(move || {
             for line in stderr.lines().map_while(Result::ok) {
                 if sender.send(line).is_err() {

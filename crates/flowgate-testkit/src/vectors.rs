@@ -70,7 +70,7 @@ pub struct Numbers {
     pub retry_after_us: Option<u64>,
     /// Whether waiting does not help: the cost is above the limit.
     pub never: bool,
-    /// Until the counter is as if never used.
+    /// The time until the counter is as if never used.
     pub reset_after_us: u64,
     /// How long a request that passes is held.
     pub delay_us: u64,
@@ -92,8 +92,8 @@ impl Numbers {
         }
     }
 
-    /// The numbers of a decision of the Redis protocol: allowed, limit, remaining, retry after, reset after, delay.
-    /// Spans are milliseconds; -1 is none and a retry after -2 milliseconds is never.
+    /// The numbers of a decision over the Redis protocol: allowed, limit, remaining, retry after, reset after, delay.
+    /// Spans are milliseconds. -1 stands for no number; a `retry after` of -2 stands for a request that never passes.
     pub fn from_resp([allowed, limit, remaining, retry_after, reset_after, delay]: [i64; 6]) -> Numbers {
         let number = |number: i64| u64::try_from(number).ok();
         let micros = |millis: i64| number(millis).map(|millis| millis * 1000);
@@ -108,7 +108,7 @@ impl Numbers {
         }
     }
 
-    /// The same with spans rounded up to whole milliseconds, as the protocols give them.
+    /// The same numbers with spans rounded up to whole milliseconds, as the protocols give them.
     pub fn in_millis(self) -> Numbers {
         let round = |micros: u64| micros.div_ceil(1000) * 1000;
         Numbers {

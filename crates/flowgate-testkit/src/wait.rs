@@ -1,13 +1,13 @@
-//! Waiting for what happens in another process or thread.
+//! Waits for another process or thread.
 
 use std::net::{SocketAddr, TcpStream};
 use std::process::Child;
 use std::time::{Duration, Instant};
 
-/// Much longer than anything takes, so that a test that hangs fails.
+/// Much longer than any step of a test takes, so that a test that hangs fails.
 pub const HANG_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Between two looks at a condition.
+/// The time between two checks of a condition.
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 /// Waits until a condition holds.

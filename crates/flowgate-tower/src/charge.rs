@@ -21,14 +21,14 @@ pub(crate) struct Charge {
     progress: Progress,
 }
 
-/// How far a request has come.
+/// What has become of a request so far.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Progress {
-    /// It waits for its turn.
+    /// The request waits for its turn.
     Waiting,
-    /// The inner service has it.
+    /// The inner service has the request.
     Reached,
-    /// It has ended, or was denied: nothing is left to refund.
+    /// The request has ended, or was denied: nothing is left to refund.
     Settled,
 }
 
@@ -98,7 +98,8 @@ fn request<'a>(settings: &'a Settings, values: &'a [Option<FieldValue>], cost: u
                 request.push(name, text);
                 request = request.counted_as(name, counted);
             }
-            // A request has one field with a second value to count by. Of further ones conditions see that value, too.
+            // Only one field of a request can have a second value to count by. Further fields have that second value
+            // alone, for conditions, too.
             Some(FieldValue { counted: Some(counted), .. }) => request.push(name, counted),
             None => {}
         }

@@ -70,13 +70,13 @@ pub enum Outcome<'a> {
     Answered {
         /// The response's status.
         status: StatusCode,
-        /// Its headers.
+        /// The response's headers.
         headers: &'a HeaderMap,
     },
     /// The service failed without a response.
     Failed,
-    /// The request had reached the service, and the response was not waited for: the client has left, or a timeout
-    /// outside of this layer has ended.
+    /// The request had reached the service when its response was dropped: the client left, or a timeout outside of this
+    /// layer ended.
     Dropped,
 }
 
@@ -282,7 +282,7 @@ impl<D> RateLimit<D> {
     }
 }
 
-// Derived, these would ask the same of the body.
+// Derived impls would require the same traits of the body.
 impl<D> Clone for RateLimit<D> {
     fn clone(&self) -> RateLimit<D> {
         RateLimit { settings: Arc::clone(&self.settings), on_deny: Arc::clone(&self.on_deny) }

@@ -95,7 +95,7 @@ pub use fields::{
     AmbiguousPath, AmbiguousQuery, FieldError, FieldValue, IntoField, UnknownClient, client_ip, header, host, method,
     path, path_spelled, query,
 };
-/// What the functions of this crate take and give, so that rules need no other crate of Flowgate.
+/// Re-exports of what this crate's functions take and return, so that rules need no other crate of Flowgate.
 pub use flowgate::{Clock, IntoLimits, Limit, LimitError, ManualClock, MemoryConfig, MemoryStore};
 pub use flowgate_engine::{
     DecidedBy, Decision, Engine, Policy, PolicyError, Rule,

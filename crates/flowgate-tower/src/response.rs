@@ -66,8 +66,8 @@ pub(crate) fn problem_with_status(decision: &Decision, limited: StatusCode) -> R
     document(&problem, StatusCode::from_u16(problem.status).unwrap_or(StatusCode::FORBIDDEN))
 }
 
-/// The response to a request that cannot be counted. Of a service that does not tell where its clients are it says what to
-/// do: it is the service's author who reads it, at the first request.
+/// The response to a request that cannot be counted. If the service does not pass on the addresses of its clients, the
+/// response says what to do about it: the author of the service reads it at the first request.
 pub(crate) fn uncounted(error: FieldError) -> Response<Bytes> {
     let (status, title) = match error {
         FieldError::UnknownClient(_) => (StatusCode::INTERNAL_SERVER_ERROR, "Internal Server Error"),

@@ -1,4 +1,4 @@
-//! Which token a command shows to a server.
+//! Chooses the token that a command shows to a server.
 //!
 //! Rule       `--token-file`, else `FLOWGATE_TOKEN`. Commands for administrators also try the tokens that servers on
 //!            this machine make for themselves: this user's and the system service's. These go to this machine only,
@@ -15,14 +15,14 @@ use flowgate_server::admin_token;
 
 use crate::state_directory;
 
-/// Where the unit of `packaging/systemd` lets the server keep its token.
+/// The directory in which the unit of `packaging/systemd` lets the server keep its token.
 const OF_SERVICE: &str = "/var/lib/flowgate";
 
 /// The tokens to send, in this order, until the server accepts one.
 #[derive(Debug, Default)]
 pub(crate) struct Tokens {
     pub(crate) list: Vec<Secret>,
-    /// The files that they are from, in the same order; none for a token that was given.
+    /// The files of these tokens, in the same order. A token that the user gave has no file.
     pub(crate) files: Vec<PathBuf>,
     /// The files without a readable token, with the reason.
     unread: Vec<(PathBuf, io::Error)>,
@@ -78,8 +78,8 @@ impl Tokens {
         unread + "; give the token by FLOWGATE_TOKEN or --token-file (`flowgate token` prints it to the server's user)"
     }
 
-    /// Why there is no token at all. A file that is there and cannot be read is the reason; otherwise no server of this
-    /// user has made a token.
+    /// The reason why there is no token: a file exists and cannot be read, or else no server of this user has made a
+    /// token.
     pub(crate) fn missing(&self) -> String {
         let is_absent = |error: &io::Error| error.kind() == io::ErrorKind::NotFound;
         let (absent, unread): (Vec<_>, Vec<_>) = self.unread.iter().partition(|(_, error)| is_absent(error));

@@ -8,7 +8,7 @@ use std::time::Duration;
 use ureq::unversioned::transport::{Buffers, ConnectionDetails, Connector, LazyBuffers, NextTimeout, Transport};
 use ureq::{Error, Timeout};
 
-/// Connects to a socket, whatever host a URL names.
+/// Connects to a socket and ignores the host of the URL.
 #[derive(Debug)]
 pub(super) struct Socket(pub(super) PathBuf);
 

@@ -55,7 +55,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
             let reason = args.reason.as_ref().map(|reason| Text(reason.into()));
             let (field, value) = (Text(field.into()), Text(value.into()));
             let answer = client.post("/v1/bans", &BanOrder { field, value, length: Text(length.into()), reason })?;
-            // The server has read the length, too, and refuses one that is wrong.
+            // The server has checked the length already, and refuses a wrong one.
             let length = parse_duration(length).map_or(Span::ZERO, Span::from);
             let text = Renderer::for_stdout().new_ban(&answer.document()?, length);
             (answer, text)
@@ -98,7 +98,7 @@ fn id_of(client: &Client, name: &str, value: &str) -> anyhow::Result<BanId> {
     id.parse().context("the server is not a Flowgate server: the id of a ban")
 }
 
-/// What to say of a value that has no ban of its own: a network that it is a part of may be banned.
+/// The message for a value that has no ban of its own. A network around it may be banned.
 fn unbanned(client: &Client, name: &str, value: &str) -> String {
     let call = DecideCall { fields: [(name, value)].into_iter().collect(), cost: Cost(1), gate: false };
     let explained = client.post("/v1/explain", &call).ok();

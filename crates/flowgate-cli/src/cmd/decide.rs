@@ -10,7 +10,7 @@ use crate::client::{Answer, Right};
 use crate::render::Renderer;
 use crate::terminal;
 
-/// The exit code of `take` and `peek` when the answer is no.
+/// The exit code of `take` and `peek` for a denied request.
 const DENIED: u8 = 3;
 
 const EXAMPLES: &str = "\
@@ -50,8 +50,7 @@ pub(crate) fn run(args: &Args, operation: Operation) -> anyhow::Result<ExitCode>
     Ok(if denied { ExitCode::from(DENIED) } else { ExitCode::SUCCESS })
 }
 
-/// What is decided after a reset. A request that no rule of the configuration matches may match rules of another
-/// system.
+/// The text after a reset. A request that no rule of the configuration matches may match rules of another system.
 fn after_reset(args: &Args, decision: &Decision<'_>) -> anyhow::Result<String> {
     let renderer = Renderer::for_stdout();
     if !is_unmatched(args, decision) {
@@ -66,12 +65,12 @@ fn after_reset(args: &Args, decision: &Decision<'_>) -> anyhow::Result<String> {
     })
 }
 
-/// A line below the decision on a request that passes because no rule matches it.
+/// The line below the decision on a request that passes because no rule matches it.
 fn about_unmatched(args: &Args, decision: &Decision<'_>) -> String {
     if !is_unmatched(args, decision) || !decision.allowed {
         return String::new();
     }
-    // The decision is there already: without an explanation, such as from a server of an older version, it stands alone.
+    // The decision is known already. A server of an older version gives no explanation; then the line is left out.
     let explained = explain(args).ok();
     let explanation = explained.as_ref().and_then(|answer| answer.document().ok());
     explanation.map_or_else(String::new, |explanation| rules_look_at(args, &explanation))
@@ -88,7 +87,8 @@ fn explain(args: &Args) -> anyhow::Result<Answer> {
 /// The most fields that a line names.
 const MAX_FIELDS: usize = 12;
 
-/// What the rules look at, for a request that none of them matches: a mistyped field looks like success otherwise.
+/// The fields that the rules read, for a request that none of them matches. Without this line a mistyped field looks
+/// like success.
 fn rules_look_at(args: &Args, explanation: &Explanation<'_>) -> String {
     let fields = &explanation.fields;
     if fields.is_empty() {

@@ -169,7 +169,7 @@ fn report_file(path: &Path) -> anyhow::Result<(&Path, LateFile)> {
     Ok((path, LateFile { file: file.with_context(|| format!("cannot write {}", path.display()))?, has_begun: false }))
 }
 
-/// A file that keeps its old content until the first write.
+/// A file that keeps its old content until the first write to it.
 struct LateFile {
     file: File,
     has_begun: bool,
@@ -189,12 +189,12 @@ impl Write for LateFile {
     }
 }
 
-/// Whether the reader of standard error sees the printed summary, which has the warnings in it.
+/// Whether the person who reads standard error also sees the printed summary, which contains the warnings.
 fn shows_warnings(summary: &Summary, args: &Args) -> bool {
     summary.lines > 0 && !args.json && (is_on_stderr(args) || io::stdout().is_terminal())
 }
 
-/// Whether the summary goes to standard error, since the decisions go to standard output.
+/// Whether the summary goes to standard error, because the decisions go to standard output.
 fn is_on_stderr(args: &Args) -> bool {
     args.decisions.as_deref() == Some(Path::new("-"))
 }

@@ -1,4 +1,4 @@
-//! What the commands that ask about a request have in common: fields as `key=value`, or a key and a limit.
+//! The options of commands that ask about a request: its fields as `key=value`, or a key and a limit.
 
 use anyhow::bail;
 use flowgate_api::{Cost, DecideCall};
@@ -42,7 +42,7 @@ impl RequestArgs {
     }
 }
 
-/// `key=value`; the value may be empty and have further `=`.
+/// Reads `key=value`. The value may be empty, and may contain further `=`.
 pub(crate) fn field(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),

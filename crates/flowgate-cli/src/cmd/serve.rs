@@ -50,17 +50,17 @@ fn listen_address(text: &str) -> Result<String, String> {
     Err(format!("expected an address with a port, unix:PATH or off; {}", ListenAddress::suggestion(text)))
 }
 
-/// Where the configuration comes from, now and when it is loaded again.
+/// The source of the configuration, at the start and at each reload.
 #[derive(Clone)]
 struct Source {
-    /// Searched for once, at the start: if the file disappears later, another file must not take its place.
+    /// The file is searched for once, at the start: if it disappears later, another file must not take its place.
     file: Option<PathBuf>,
     environment: Environment,
 }
 
 pub(crate) fn run(args: Args) -> anyhow::Result<()> {
     let mut environment = Environment::of_process()?;
-    // The checks of a file hold for options, too.
+    // The reader of the configuration checks options as it checks the values of a file.
     for (name, key, address) in [("--http", "http", args.http), ("--resp", "resp", args.resp)] {
         if let Some(value) = address {
             environment.set(Flag { name, section: "listen", key, value });
@@ -168,7 +168,7 @@ fn watch(server: &Server, source: Source, loaded: LoadedConfig) -> std::io::Resu
     Reload { service, loaded, load, certificates: server.certificates.clone(), poll: POLL_INTERVAL }.start()
 }
 
-/// Lets admins change the file, if there is one.
+/// Lets administrators change the configuration file, if there is one.
 fn administer(server: &Server, source: Source, reloader: &Arc<Reloader>) {
     let Source { file, environment } = source;
     if let Some(path) = file {

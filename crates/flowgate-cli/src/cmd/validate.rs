@@ -47,7 +47,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// A summary of the file with its warnings; or its mistakes.
+/// A summary of a valid file with its warnings, or the mistakes of a wrong one.
 fn check(args: &Args) -> anyhow::Result<Result<(String, Report), Report>> {
     let environment = Environment::of_process()?;
     if args.koala || KoalaFile::is_at(&args.file) {
@@ -73,8 +73,8 @@ fn check(args: &Args) -> anyhow::Result<Result<(String, Report), Report>> {
     }))
 }
 
-/// Why a server would not start with these certificates. A file that this user cannot read only has a warning: the
-/// server may run as another user.
+/// The reason why a server would not start with these certificates. A file that this user cannot read gives a warning
+/// only, because the server may run as another user.
 fn unusable(files: &Tls) -> Option<String> {
     match Certificates::compile(files) {
         Ok(_) | Err(TlsError::Unreadable { .. }) => None,
@@ -82,7 +82,7 @@ fn unusable(files: &Tls) -> Option<String> {
     }
 }
 
-/// The report, set apart from what follows.
+/// The report with an empty line behind it.
 fn findings(report: &Report) -> String {
     let text = report.render(terminal::color());
     if text.is_empty() { text } else { text + "\n" }

@@ -1,4 +1,4 @@
-//! An instant as text for people: when it is, and how far away.
+//! Instants as text for people: the time, and how far away it is.
 
 use flowgate::{Span, Time};
 use flowgate_api::Millis;

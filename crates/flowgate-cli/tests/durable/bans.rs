@@ -1,4 +1,4 @@
-//! Bans after a restart: in force, listed by name, liftable, and gone once lifted.
+//! Bans after a restart: they are in force, listed and liftable, and lifted bans stay lifted.
 
 use std::fs;
 
@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::{Serving, State};
 
-/// The first denial bans for an hour, the next ban takes a day.
+/// The first ban lasts an hour, the next one a day.
 const RULES: &str = r#"
     [[rule]]
     name = "login"
@@ -30,7 +30,7 @@ fn bans(server: &Serving) -> Vec<Value> {
     ["bans", "rule_bans"].iter().flat_map(|kind| list[kind].as_array().unwrap().clone()).collect()
 }
 
-/// Whom the bans in force are on, in order.
+/// The subjects of the bans in force, in order.
 #[track_caller]
 fn banned(server: &Serving) -> Vec<String> {
     let mut names: Vec<String> = bans(server).iter().map(name).collect();
@@ -67,7 +67,7 @@ fn ban_by_hand(server: &Serving) {
 #[test]
 fn bans_by_hand_are_in_force_after_a_kill_that_follows_their_answer() {
     for mode in ["everysec", "always"] {
-        // No flush is due before the kill but the one that the ban asks for.
+        // The ban causes a flush. No other flush is due before the kill.
         let state = State::new(mode, "flush = \"1s\"", RULES);
         let server = state.serve();
         ban_by_hand(&server);
@@ -83,7 +83,7 @@ fn bans_by_hand_are_in_force_after_a_kill_that_follows_their_answer() {
         assert!(!passes && denied.contains("spam"), "{mode}: {denied}");
         assert!(!server.take(&["ip=192.0.2.77"]) && !server.take(&["user=8"]) && server.take(&["user=10"]), "{mode}");
 
-        // Lifted by value, by id and over RESP; none comes back after a kill.
+        // Bans are lifted by value, by id and over RESP. None of them comes back after a kill.
         assert!(server.run(&["unban", "user=7"]).1);
         assert!(server.run(&["unban", &id_of(&server, "ip=")]).1);
         assert_eq!(server.resp().call("FG.UNBAN user 8"), "1");
@@ -118,7 +118,7 @@ fn bans_by_rules_are_listed_and_liftable_after_a_stop_and_a_kill() {
     let (explained, _) = server.run(&["explain", "act=login", "ip=198.51.100.1"]);
     assert!(explained.contains("ban"), "{explained}");
     assert!(!login(&server, "198.51.100.1"));
-    // Those of two processes are beside each other.
+    // Bans of two server processes are listed side by side.
     assert!(login(&server, "198.51.100.4") && !login(&server, "198.51.100.4"));
     let first = id_of(&server, "198.51.100.1\"");
     assert!(server.run(&["unban", &first]).1);
@@ -167,8 +167,8 @@ fn what_was_reset_does_not_come_back() {
     assert!(server.take(&request) && server.take(&request) && !server.take(&request));
 }
 
-/// Waits until all that was done before is on the disk.
+/// Waits until all earlier changes are on the disk.
 fn wait_for_flush(server: &Serving) {
-    // An order of an admin is answered once all changes before it are synced.
+    // The server answers an order of an administrator after it has synced all earlier changes.
     server.resp().call("FG.UNBAN user nobody");
 }

@@ -6,7 +6,7 @@ use flowgate_testkit::server_process::serve_command;
 
 use crate::{BINARY, Serving, State};
 
-/// The library that gives a process a wall clock of its own; the loader knows the directory.
+/// The library that gives a process a wall clock of its own. The dynamic loader replaces `$LIB`.
 const FAKETIME: &str = "/usr/$LIB/faketime/libfaketimeMT.so.1";
 
 /// A server whose wall clock is off by `offset`, such as `-30m`.

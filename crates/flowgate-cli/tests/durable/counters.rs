@@ -18,12 +18,13 @@ fn a_stop_in_order_loses_nothing() {
     assert_eq!(passed, 10);
     let (is_clean, text) = state.inspect();
     assert!(is_clean && text.contains("seed                   matches the journal"), "{text}");
-    // A server that stops before its base is finished leaves the generations before it, and all of them are read.
+    // A server that stops before its base is finished leaves the earlier generations. The next server reads all of
+    // them.
     assert!(text.contains("generations read       ") && text.contains(" (number"), "{text}");
     assert!(text.contains("stopped in order       yes"), "{text}");
 }
 
-/// Limits of each algorithm, in two databases, of which each has used up one and not the other.
+/// Limits of each algorithm in two databases. Each limit has used up its key in one database and not in the other.
 #[test]
 fn keys_of_each_algorithm_and_database_are_kept_and_those_that_were_reset_are_not() {
     const LIMITS: [&str; 4] = ["3/1h", "bucket 3/1h burst=3", "fixed 3/day tz=UTC", "approx 3/1h"];
@@ -44,7 +45,7 @@ fn keys_of_each_algorithm_and_database_are_kept_and_those_that_were_reset_are_no
     }
     assert!((0..3).all(|_| throttle(&mut client, "cell", 3).unwrap()));
     drop(client);
-    // What is reset has been written before.
+    // The journal held the key before its reset.
     server.stop();
     let server = state.serve();
     let mut client = server.resp();
@@ -103,10 +104,10 @@ fn what_was_answered_with_always_survives_a_kill_at_any_moment() {
     assert!(passed <= most, "{passed} passed of {most}");
 }
 
-/// What is lost is at most what was told within the last flush and 50 ms before each kill.
+/// A kill loses at most the requests that were answered within the last flush interval and 50 ms before it.
 #[test]
 fn a_kill_loses_at_most_the_last_flush_with_everysec() {
-    // More than 200 rounds use up.
+    // A limit that 200 rounds do not use up.
     const COMMAND: [&[u8]; 3] = [b"FG.LIMIT", b"k", b"fixed 1000000000/365d"];
     let state = State::new("everysec", "flush = \"100ms\"", "");
     let window = Duration::from_millis(150);

@@ -13,13 +13,13 @@ use tempfile::TempDir;
 
 use crate::{BINARY, Serving, State, throttle};
 
-/// Waits for what `/readyz` says.
+/// Waits until `/readyz` gives this answer.
 #[track_caller]
 fn await_readiness(server: &Serving, expected: &str) {
     eventually(expected, || server.get("/readyz").trim() == expected);
 }
 
-/// Uses up one of the key's ten.
+/// Takes one of the ten units of a key.
 fn take(server: &Serving, key: &str) -> bool {
     throttle(&mut server.resp(), key, 10).unwrap()
 }
@@ -94,7 +94,7 @@ const DISK: &str = r#"
     }
 "#;
 
-/// A disk that does what the test asks for.
+/// A disk with the faults that a test asks for.
 struct Disk {
     directory: TempDir,
     library: PathBuf,
@@ -148,7 +148,7 @@ fn a_disk_that_is_full_or_fails_to_sync_degrades_the_server_until_it_is_well() {
             disk.end(trouble);
             await_readiness(&server, "ready");
             assert!(server.get("/metrics").contains("\nflowgate_journal_failing 0\n"));
-            // All that happened meanwhile was written anew, before anything else is changed.
+            // Before the first new change, the server has written all counters anew, with the changes of the meantime.
             server.kill();
             let server = disk.serve(&state);
             assert!(!take(&server, "during") && !server.take(&["user=7"]), "{mode}, {trouble}");
@@ -170,7 +170,7 @@ fn with_always_answers_wait_for_a_slow_disk_no_longer_than_the_request_timeout()
     let waited = began.elapsed();
     assert!(waited >= Duration::from_millis(1_750) && waited < Duration::from_secs(20), "{waited:?}");
     await_readiness(&server, "degraded: journal behind");
-    // Answers that did not wait for the disk say so.
+    // An answer that did not wait for the disk is marked as degraded.
     let degraded = metric(&server, "flowgate_degraded_decisions_total");
     let asked = [r#"{"fields":{"user":"7"}}"#, r#"{"key":"j","limit":"3/1h"}"#];
     for (path, body) in ["/v1/take", "/v1/limit"].into_iter().zip(asked) {
@@ -179,7 +179,7 @@ fn with_always_answers_wait_for_a_slow_disk_no_longer_than_the_request_timeout()
         assert!(reply.body.contains("\"degraded\":true"), "{path}: {reply:?}");
     }
     assert_eq!(metric(&server, "flowgate_degraded_decisions_total"), degraded + 2.0);
-    // A denial does not wait.
+    // A denial does not wait for the disk.
     let began = Instant::now();
     assert!(!throttle(&mut server.resp(), "k", 1).unwrap());
     assert!(began.elapsed() < Duration::from_millis(1_750));
@@ -212,7 +212,7 @@ fn with_always_a_file_system_that_needs_its_cache_keeps_what_was_answered() {
 struct Tmpfs(TempDir);
 
 impl Tmpfs {
-    /// `None` where this user may not mount.
+    /// Mounts the file system; `None` if this user may not mount.
     fn mount(options: &str) -> Option<Tmpfs> {
         let tmpfs = Tmpfs(tempfile::tempdir().unwrap());
         tmpfs.mounted(options).then_some(tmpfs)
@@ -227,16 +227,16 @@ impl Tmpfs {
 
 impl Drop for Tmpfs {
     fn drop(&mut self) {
-        // Fails if it could not be mounted.
+        // This fails if the mount failed.
         let _ = Command::new("umount").arg("-l").arg(self.0.path()).stderr(Stdio::null()).status();
     }
 }
 
-/// The system's own answer of no room, where this user may mount a file system.
+/// The kernel itself reports that the disk is full, if this user may mount a file system.
 #[test]
 fn a_small_file_system_that_is_full_is_used_again_once_there_is_room() {
     for mode in ["everysec", "always"] {
-        // Less than the 16 MiB that are allocated ahead.
+        // The file system is smaller than the 16 MiB that the journal allocates ahead.
         let Some(tmpfs) = Tmpfs::mount("size=8m") else { return };
         let state = State::at(&tmpfs.0.path().join("state"), mode, "flush = \"50ms\"", "");
         let server = state.serve();
@@ -252,7 +252,7 @@ fn a_small_file_system_that_is_full_is_used_again_once_there_is_room() {
     }
 }
 
-/// The journal is written on where the directory is moved to, and read where it was.
+/// If the directory is moved, the server goes on writing there. The next server reads the directory under its old name.
 #[test]
 fn a_directory_that_is_moved_away_and_back_has_all_counters() {
     let state = State::new("everysec", "flush = \"50ms\"", "");
@@ -274,7 +274,8 @@ fn a_journal_that_was_removed_is_written_anew() {
     let server = state.serve();
     assert!((0..10).all(|_| take(&server, "k")));
     let seed = fs::read(state.path().join("seed")).unwrap();
-    // Under another name first: the server makes a new journal as soon as it misses this one, and would fill the directory again.
+    // The directory is renamed first: the server makes a new journal as soon as it misses the old one, and would fill
+    // the directory again.
     let removed = state.path().with_extension("removed");
     fs::rename(state.path(), &removed).unwrap();
     fs::remove_dir_all(removed).unwrap();

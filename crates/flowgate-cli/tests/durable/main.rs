@@ -1,5 +1,5 @@
-//! Durable counters of the real process: what outlives a stop in order and a kill, what is said at the start, and what happens while the
-//! disk fails.
+//! Durable counters of the real process: what outlives a stop and a kill, the messages at the start, and faults of the
+//! disk.
 
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers, too")]
@@ -26,13 +26,13 @@ struct State {
 }
 
 impl State {
-    /// With a configuration whose `[store]` goes on with `store`.
+    /// A configuration whose `[store]` contains `store`.
     fn new(mode: &str, store: &str, rest: &str) -> State {
         let directory = tempfile::tempdir().unwrap();
         State::at(&directory.path().join("state"), mode, store, rest).within(directory)
     }
 
-    /// With counters elsewhere.
+    /// Counters in another directory.
     fn at(path: &Path, mode: &str, store: &str, rest: &str) -> State {
         let store = format!("[store]\ndurable = \"{mode}\"\ndir = \"{}\"\n{store}\n", path.display());
         State { directory: tempfile::tempdir().unwrap(), configuration: store + rest }
@@ -54,7 +54,7 @@ impl State {
         Serving(ServerProcess::start_with(command, &self.configuration))
     }
 
-    /// What a server says that does not start.
+    /// The message of a server that does not start.
     #[track_caller]
     fn refusal(&self) -> String {
         let directory = files::directory(&[("flowgate.toml", &self.configuration)]);
@@ -84,7 +84,7 @@ impl Serving {
         http::Client::connect(&*self.0.http).call("GET", path, &[], "").body
     }
 
-    /// What a command prints, and whether it succeeds.
+    /// The output of a command, and whether it succeeds.
     #[track_caller]
     fn run(&self, args: &[&str]) -> (String, bool) {
         let mut command = Command::new(BINARY);
@@ -100,7 +100,7 @@ impl Serving {
         self.run(&[&["take"], fields].concat()).1
     }
 
-    /// Stops in order.
+    /// Stops the server in order.
     #[track_caller]
     fn stop(mut self) {
         self.0.signal("TERM");
@@ -112,7 +112,8 @@ impl Serving {
     }
 }
 
-/// Whether one of `most` a year passes; `None` if the server is gone. None of them comes back during a test.
+/// Takes one of `most` units a year, none of which comes back during a test. Returns whether it passes; `None` if the
+/// server is gone.
 fn throttle(client: &mut resp::Client, key: &str, most: u32) -> Option<bool> {
     client.try_send(format!("CL.THROTTLE {key} {} {most} 31536000\r\n", most - 1))?;
     let reply = client.try_reply()?;

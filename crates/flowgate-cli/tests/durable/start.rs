@@ -1,4 +1,4 @@
-//! What a server says at its start about the directory of its counters.
+//! The messages of a server at its start about the directory of its counters.
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
@@ -26,7 +26,7 @@ fn uses_up(server: &Serving, keys: u32) {
     }
 }
 
-/// How many of the keys have not been used.
+/// The number of keys that have not been used.
 fn fresh(server: &Serving, keys: u32) -> usize {
     let mut client = server.resp();
     (0..keys).filter(|key| throttle(&mut client, &format!("k{key}"), 1).unwrap()).count()
@@ -39,7 +39,7 @@ fn a_second_server_on_the_same_directory_says_who_holds_it() {
     let said = state.refusal();
     let holder = format!("is in use by process {}: two servers cannot share a journal", first.0.id());
     assert!(said.contains(&holder) && said.contains(state.path().to_str().unwrap()), "{said}");
-    // The first one goes on, and what it keeps is whole.
+    // The first server goes on, and its journal is whole.
     uses_up(&first, 1);
     first.stop();
     assert_eq!(fresh(&state.serve(), 1), 0);
@@ -47,7 +47,7 @@ fn a_second_server_on_the_same_directory_says_who_holds_it() {
 
 #[test]
 fn a_server_that_waits_for_another_says_so_at_once_and_can_be_stopped() {
-    // It would wait for the drain and five seconds more.
+    // The second server would wait for the drain and five seconds more.
     let state = State::new("everysec", "", "[server]\ndrain = \"60s\"\n");
     let first = state.serve();
     let directory = files::directory(&[("flowgate.toml", &state.configuration)]);
@@ -71,7 +71,7 @@ fn the_mode_and_the_directory_are_said_at_the_start() {
         let expected = format!("  store   memory, at most 16MiB, durable ({mode}) in {}", state.path().display());
         assert_eq!(state.serve().0.first_line_with("  store "), expected);
     }
-    // Without store.dir it is the state directory.
+    // Without `store.dir`, the journal is in the state directory.
     let server = ServerProcess::start(BINARY, "[store]\ndurable = \"everysec\"\n");
     let expected = format!(", durable (everysec) in {}", server.directory().display());
     assert!(server.first_line_with("  store ").ends_with(&expected));
@@ -132,7 +132,7 @@ fn a_flipped_bit_is_refused_or_costs_some_counters_and_is_told() {
     let lost = fresh(&server, KEYS);
     assert!(lost > 0 && lost <= 64 * 1024 / 25, "{lost} lost of one block");
     server.stop();
-    // What is written anew is whole.
+    // The journal that the server writes anew is whole.
     let server = salvage.serve();
     assert_eq!((server.get("/readyz").trim(), fresh(&server, KEYS)), ("ready", 0));
 }
@@ -166,7 +166,7 @@ fn a_directory_that_cannot_be_used_is_named_with_the_reason() {
     let said = State::at(&below_a_file, "everysec", "", "").refusal();
     assert!(said.contains(below_a_file.to_str().unwrap()) && said.contains("Not a directory"), "{said}");
 
-    // Root may write everywhere but in a file system that takes nothing.
+    // Root may write to every directory except in a read-only file system.
     let said = State::at("/proc/flowgate".as_ref(), "everysec", "", "").refusal();
     assert!(said.contains("/proc/flowgate") && said.contains("No such file or directory"), "{said}");
     let state = State::new("everysec", "", "");

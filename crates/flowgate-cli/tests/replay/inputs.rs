@@ -1,4 +1,4 @@
-//! Where traces come from and what can be wrong with them as a whole.
+//! The sources of traces, and mistakes that concern a trace as a whole.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -49,7 +49,8 @@ fn plain_or_gzip_files_or_standard_input_one_or_several() {
     }
 }
 
-/// Newest first, as `ls -t` lists rotated logs: all of the older one would be decided at one instant.
+/// Rotated logs with the newest first, as `ls -t` lists them: all lines of the older log would be decided at one
+/// instant.
 #[test]
 fn traces_in_the_wrong_order_are_warned_of() {
     let bench = Bench::new(PER_USER);
@@ -82,7 +83,7 @@ fn traces_in_the_wrong_order_are_warned_of() {
     assert!(ran.stderr.contains(warning), "{}", ran.stderr);
 }
 
-/// As `cat` puts rotated logs together: the reader cannot see where a file begins.
+/// Rotated logs joined by `cat`: the reader cannot see where a file begins.
 #[test]
 fn a_stream_that_runs_back_is_warned_of_once() {
     let bench = Bench::new(PER_USER);
@@ -126,7 +127,7 @@ fn a_real_log_with_times_that_run_back() {
     assert_eq!(counts(&summary)[0], 9_999);
 }
 
-/// How many lines are older than one before them.
+/// The number of lines that are older than a line before them.
 fn late(log: &Path) -> u64 {
     let (mut latest, mut late) = (Time::EPOCH, 0);
     for (number, line) in (1..).zip(unzipped(log).lines()) {
@@ -148,7 +149,7 @@ fn time(line: &str) -> Time {
     timestamp::from_log(line.split(['[', ']']).nth(1).unwrap().as_bytes()).unwrap()
 }
 
-/// Nearly all lines of the log are late. The advice on them is that on the sorted lines.
+/// Nearly all lines of the log are late. The advice equals that for the sorted lines.
 #[test]
 fn a_real_log_gives_the_advice_of_its_sorted_lines() {
     let bench =
@@ -176,7 +177,7 @@ fn a_real_log_gives_the_advice_of_its_sorted_lines() {
     assert_ne!(advice(&log, "0s"), expected, "without a window the advice would mislead");
 }
 
-/// On a terminal both outputs are in front of the same person, and so they are if the summary gives way to the decisions.
+/// On a terminal a person sees both outputs, also if the summary goes to standard error because of the decisions.
 #[test]
 fn a_warning_is_shown_once() {
     let bench = Bench::new("rule = [{ name = 'a', when = { act = 'x' }, limits = ['2/60s'] }]");
@@ -189,7 +190,7 @@ fn a_warning_is_shown_once() {
     assert_eq!((count(&decisions.stdout), count(&decisions.stderr)), (0, 1), "{}", decisions.stderr);
     let json = bench.replay(&["--input", input, "--json"], b"");
     assert_eq!((count(&json.stdout), count(&json.stderr)), (0, 1), "{}", json.stderr);
-    // `script` runs a command on a terminal of its own, and copies what appears there.
+    // `script` runs a command on a terminal of its own, and copies that terminal's content.
     let command = format!("'{}' replay --input '{input}'", env!("CARGO_BIN_EXE_flowgate"));
     let mut script = Command::new("script");
     script.args(["-qec", &command, "/dev/null"]).current_dir(bench.path("")).env("HOME", bench.path(""));
@@ -277,7 +278,7 @@ fn what_is_no_trace_is_a_failure_that_says_so() {
         assert!(ran.stderr.starts_with(expected), "{args:?}: {}", ran.stderr);
     }
     assert_eq!(bench.replay(&[], b"").code, 2, "without a trace");
-    // What was read until then is summed up all the same.
+    // The lines before the mistake are summed up.
     assert!(bench.replay(&["--input", "cut.gz"], b"").stdout.starts_with("requests"));
 }
 
@@ -293,7 +294,7 @@ fn without_a_rule_there_is_nothing_to_try() {
     let ran = bench.replay(&["--input", "-"], &trace);
     let expected = "error: no configuration was found, so there is no rule to try: give --config FILE\n";
     assert_eq!((ran.code, &*ran.stdout, &*ran.stderr), (1, "", expected));
-    // To compare with nothing is a question, too.
+    // A comparison with a policy without rules is allowed.
     let ran = bench.replay(&["--input", "-", "--compare", "rules.toml"], &trace);
     let warning = "warning: there are no rules in the defaults, so all requests pass; give --config FILE\n";
     assert_eq!((ran.code, &*ran.stderr), (0, warning));
@@ -311,7 +312,7 @@ fn decisions_on_standard_output_are_alone_there() {
     assert!(ran.stderr.starts_with("requests"), "{}", ran.stderr);
 }
 
-/// Which URLs were denied, and where do those lines stand?
+/// Decision lines answer which URLs were denied, and on which lines of the log.
 #[test]
 fn decisions_say_whose_they_are() {
     let bench = Bench::new("rule = [{ name = 'per-ip', by = ['ip'], limits = ['1/min'] }]");
@@ -366,7 +367,7 @@ fn advice_needs_no_report() {
     let advised = bench.replay(&[&input[..], &["--advice"]].concat(), b"").stdout;
     assert!(advised.contains("To leave 99.9 % of users alone: 10 a minute (now 2).\n"), "{advised}");
     assert!(!advised.contains(hint), "{advised}");
-    // With several limits it is said that each was tried alone, here and in the report.
+    // If there are several limits, the output and the report say that each was tried alone.
     let alone =
         "Each limit was tried alone, as if there were no other: whom one count spares, another limit may still deny.";
     assert!(!advised.contains(alone), "{advised}");

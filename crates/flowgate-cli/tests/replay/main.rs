@@ -12,12 +12,12 @@ use std::process::{Command, Output, Stdio};
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// A directory to try things in.
+/// A directory for the files of a test.
 struct Bench {
     directory: TempDir,
 }
 
-/// What a run said.
+/// The output of a run.
 struct Ran {
     code: i32,
     stdout: String,
@@ -25,7 +25,7 @@ struct Ran {
 }
 
 impl Bench {
-    /// With a policy, `flowgate.toml`.
+    /// A directory with a policy in `flowgate.toml`.
     fn new(policy: &str) -> Bench {
         let bench = Bench { directory: tempfile::tempdir().unwrap() };
         bench.file("flowgate.toml", policy);

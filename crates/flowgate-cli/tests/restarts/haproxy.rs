@@ -14,10 +14,10 @@ use flowgate_testkit::wait::until_listening;
 
 use super::*;
 
-/// As `TIMEOUT_SECONDS` in flowgate.lua.
+/// The same value as `TIMEOUT_SECONDS` in flowgate.lua.
 const TIMEOUT: Duration = Duration::from_secs(2);
 
-/// A request to a stopped Flowgate is refused at once.
+/// HAProxy notices within this time that a stopped Flowgate refuses a connection.
 const AT_ONCE: Duration = Duration::from_millis(50);
 
 struct HaProxy {
@@ -45,7 +45,7 @@ impl HaProxy {
         haproxy
     }
 
-    /// Expects that the site answers. Returns whether Flowgate was asked, and the time that it took.
+    /// Expects that the site answers. Returns whether HAProxy asked Flowgate, and the time of the request.
     fn get(&self) -> (bool, Duration) {
         let started = Instant::now();
         let reply = http::Client::connect(self.port.address()).call("GET", "/", &[], "");
@@ -53,7 +53,7 @@ impl HaProxy {
         (reply.header("ratelimit").is_some(), started.elapsed())
     }
 
-    /// The shortest time of `requests` requests that pass without being asked about.
+    /// The shortest time of `requests` requests, which must pass without a question to Flowgate.
     fn quickest_unasked(&self, requests: usize) -> Duration {
         let times = (0..requests).map(|_| {
             let (asked, time) = self.get();
@@ -66,7 +66,7 @@ impl HaProxy {
 
 impl Drop for HaProxy {
     fn drop(&mut self) {
-        // It may have ended by itself, which the test has noticed.
+        // The process may have ended by itself. The test has noticed that.
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
@@ -81,7 +81,7 @@ fn site() -> SocketAddr {
             let mut reader = BufReader::new(stream.unwrap());
             let mut head = String::new();
             while reader.read_line(&mut head).is_ok_and(|read| read > 2) {}
-            // A client that has left does not matter to the next one.
+            // A client that has left does not affect the next one.
             let _ =
                 reader.get_mut().write_all(b"HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: 7\r\n\r\nwelcome");
         }
@@ -105,7 +105,7 @@ fn haproxy_waits_for_a_frozen_server_no_longer_than_its_timeout_and_for_a_stoppe
         assert!(haproxy.get().0, "Flowgate is asked");
     }
 
-    // The first request finds a connection that is kept, the others make new ones.
+    // The first request finds a kept connection, the others open new ones.
     flowgate.signal("STOP");
     let first = haproxy.get();
     assert!(!first.0 && first.1 < TIMEOUT * 3 / 2, "{first:?}");

@@ -27,7 +27,7 @@ const REQUEST: &[u8] = b"POST /v1/take HTTP/1.1\r\nhost: localhost\r\ncontent-ty
 #[test]
 fn clients_that_keep_their_connections_lose_no_request() {
     let restarts = std::env::var("TEST_RESTARTS").map_or(3, |count| count.parse().unwrap());
-    // No other process is given the port between two servers.
+    // No other process gets the port between two servers.
     let port = Port::claim();
     let address = port.address();
     let tally = Arc::new(Tally::default());
@@ -60,7 +60,7 @@ fn clients_that_keep_their_connections_lose_no_request() {
 
 #[derive(Default)]
 struct Tally {
-    /// Of each client.
+    /// The number of answers of each client.
     answers: [AtomicUsize; CLIENTS],
     told_to_close: AtomicUsize,
     /// Requests that were sent and had no answer.
@@ -87,7 +87,7 @@ fn ask_until_the_end(address: SocketAddr, number: usize, tally: &Tally) {
     let deadline = Instant::now() + HANG_TIMEOUT * 10;
     while !tally.done.load(Relaxed) {
         assert!(Instant::now() < deadline, "no server");
-        // Between two servers no process listens: nothing has been sent, so nothing is lost.
+        // Between two servers no process listens. The client has sent nothing, so it loses no request.
         let Ok(stream) = TcpStream::connect(address) else {
             thread::sleep(Duration::from_millis(1));
             continue;

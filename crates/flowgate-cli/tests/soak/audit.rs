@@ -8,7 +8,7 @@ use crate::trace::{Outcome, Record};
 use crate::workload::{Asked, FRESH_ALLOWANCE, KINDS, Subjects};
 use crate::world::{World, peek};
 
-/// What a request was told, and how often it was charged.
+/// The reply to a request, and how often the store charged it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Charged {
     pub(crate) record: Record,
@@ -16,17 +16,17 @@ pub(crate) struct Charged {
 }
 
 impl Charged {
-    /// Charged more than once.
+    /// Whether the store charged the request more than once.
     pub(crate) fn is_double(&self) -> bool {
         self.times > 1
     }
 
-    /// Allowed by the store, which knows nothing of it.
+    /// Whether the store allowed the request and did not charge it.
     pub(crate) fn is_lost(&self) -> bool {
         self.record.outcome == Outcome::Allowed && self.times == 0
     }
 
-    /// Charged once, and not allowed.
+    /// Whether the store charged the request although it was not allowed.
     pub(crate) fn is_leak(&self) -> bool {
         self.record.outcome != Outcome::Allowed && self.times == 1
     }
@@ -36,7 +36,7 @@ impl Charged {
 const BATCH: usize = 100;
 const TRIES: usize = 100;
 
-/// Asks a node what every subject of its own was charged. The store must be there.
+/// Asks a node how often each subject with a single request was charged. The store must be reachable.
 pub(crate) async fn audit(world: &World, records: &[Record]) -> Vec<Charged> {
     let fresh: Vec<&Record> = records.iter().filter(|record| record.asked.fresh.is_some()).collect();
     let mut audited = Vec::with_capacity(fresh.len());
@@ -63,7 +63,7 @@ fn peek_of_user(asked: &Asked) -> serde_json::Value {
     peek
 }
 
-/// What is left of each subject. A node may miss a deadline on a busy machine: then it is asked again.
+/// The units that are left of each subject. A node on a busy machine may miss a deadline; then the test asks again.
 async fn remaining(world: &World, peeks: &[serde_json::Value]) -> Vec<u64> {
     let mut known: Vec<Option<u64>> = vec![None; peeks.len()];
     for _ in 0..TRIES {

@@ -15,7 +15,7 @@ const TOLERANCE: Duration = Duration::from_millis(10);
 pub(crate) fn broken<'a>(records: &'a [Record], exceptions: &[Exception]) -> Vec<&'a Record> {
     let bans: Vec<(&Record, Duration)> =
         records.iter().filter_map(|record| Some((record, record.banned_until?))).collect();
-    // A replica that takes over may not know of a ban that began just before.
+    // A replica that takes over may lack a ban that began just before.
     let is_forgotten = |from: Duration, to: Duration| {
         let mut replaced = exceptions.iter().filter(|exception| exception.whose == Whose::Everybody);
         replaced.any(|exception| exception.from <= to && exception.to >= from)

@@ -16,7 +16,7 @@ pub(crate) struct Interval {
     pub(crate) received: Duration,
 }
 
-/// What a limit promises.
+/// The promise of a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Bound {
     /// Any span of length `period` admits at most `count`: `sliding`.
@@ -46,12 +46,12 @@ pub(crate) struct Fullest {
 }
 
 impl Fullest {
-    /// Requests beyond the bound.
+    /// The number of requests above the bound.
     pub(crate) fn excess(&self) -> u64 {
         self.admitted.saturating_sub(self.bound)
     }
 
-    /// The bound less what was admitted; negative where there is an excess.
+    /// The bound minus the admitted requests; negative if there is an excess.
     pub(crate) fn room(&self) -> i128 {
         i128::from(self.bound) - i128::from(self.admitted)
     }
@@ -68,11 +68,11 @@ impl fmt::Display for Fullest {
 /// twice what the kernel's clock discipline does at most.
 const SLEW: u32 = 1000;
 
-/// Where windows are counted, spans of this number of periods are checked.
+/// For limits with windows, spans of up to this many periods are checked.
 const PERIODS: u32 = 4;
 
 impl Bound {
-    /// What may pass at once: an exception grants as much anew.
+    /// The most requests that may pass at once. An exception grants this number again.
     pub(crate) fn allowance(&self) -> u64 {
         match *self {
             Bound::Span { count, .. } | Bound::Windows { count, .. } => count,
@@ -131,7 +131,7 @@ fn fullest_of_any_length(allowed: &[Interval], grants: &[Grant], burst: u64, int
     fullest
 }
 
-/// What exceptions grant to a span.
+/// The number of requests that exceptions grant to a span.
 fn granted(grants: &[Grant], from: Duration, to: Duration) -> u64 {
     grants.iter().filter(|grant| grant.from <= to && grant.to >= from).map(|grant| grant.extra).sum()
 }
@@ -178,7 +178,7 @@ mod tests {
 
     #[test]
     fn a_request_that_may_lie_outside_is_not_counted() {
-        // Its decision may have been made before the span, or after it.
+        // The decision on a request may lie before or after the span.
         check(SLIDING, &[from_to(0, 1100), from_to(200, 210), from_to(220, 230), from_to(240, 250)], 3, 3);
         check(SLIDING, &[from_to(200, 210), from_to(220, 230), from_to(240, 250), from_to(500, 1300)], 3, 3);
         check(SLIDING, &[from_to(200, 210), from_to(220, 230), from_to(240, 250), from_to(500, 1150)], 4, 3);

@@ -26,16 +26,16 @@ const THINK: std::ops::Range<Duration> = Duration::from_millis(40)..Duration::fr
 /// A client whose node cannot be reached pauses for this long before it tries the next one.
 const BEFORE_NEXT_NODE: Duration = Duration::from_millis(20);
 
-/// A client changes its node once in this number of requests.
+/// A client moves to another node once in this many requests.
 const STAYS: usize = 50;
 
 /// What all clients of a run share.
 #[derive(Debug)]
 pub(crate) struct Field {
     pub(crate) started: Instant,
-    /// The wall clock at the start, since 1970.
+    /// The wall clock's time at the start of the run, since 1970.
     started_wall: Duration,
-    /// Where each node listens; a node that is started again has other ports.
+    /// The addresses of the nodes. A node that is started again has other ports.
     pub(crate) nodes: Mutex<Vec<Address>>,
     pub(crate) stop: AtomicBool,
     /// The next number of a subject that only one request has.
@@ -75,7 +75,7 @@ impl Field {
     }
 }
 
-/// A client at work until the field says stop.
+/// Runs a client until the test stops.
 pub(crate) async fn run(number: usize, seed: u64, field: Arc<Field>) -> Vec<Record> {
     let door = if number.is_multiple_of(2) { Door::Http } else { Door::Resp };
     let mut random = Random::new(seed.wrapping_add(number as u64).wrapping_mul(0x2545_F491_4F6C_DD1D));
@@ -115,7 +115,7 @@ struct Connection {
 }
 
 impl Connection {
-    /// `None`: the node cannot be reached.
+    /// Connects to a node; `None`: the node cannot be reached.
     async fn open(door: Door, node: usize, field: &Field) -> Option<Connection> {
         let Address { http, resp, life } = field.address(node);
         let address = if door == Door::Http { http } else { resp };
@@ -124,8 +124,8 @@ impl Connection {
         Some(Connection { stream: BufReader::new(stream), door, node: NodeLife { node, life } })
     }
 
-    /// Takes one unit; the answer, and the end of the ban that denied it. `None`: the connection ended before the
-    /// answer.
+    /// Takes one unit. Returns the answer and the end of the ban that denied it; `None`: the connection ended before
+    /// the answer.
     async fn take(&mut self, asked: &Asked) -> Option<(Outcome, Option<f64>)> {
         match self.door {
             Door::Http => {
@@ -152,7 +152,7 @@ impl Connection {
         }
         Some(match allowed == ":1" {
             true => Outcome::Allowed,
-            // The limit of such a subject is never reached, so the store was away.
+            // The limit of such a subject is never reached, so a denial means that the store was away.
             false if asked.fresh.is_some() => Outcome::DegradedDenied,
             false => Outcome::Denied,
         })

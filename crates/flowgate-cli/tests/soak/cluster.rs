@@ -10,7 +10,7 @@ use tokio::runtime::Handle;
 
 use crate::world::Server;
 
-/// A master that is silent for this number of milliseconds is replaced: longer than a fault pauses or stops one.
+/// The cluster replaces a master that is silent for this many milliseconds. A fault pauses or stops a master for less.
 const NODE_TIMEOUT: &str = "3000";
 
 const RANGES: [(u16, u16); 3] = [(0, 5460), (5461, 10922), (10923, 16383)];
@@ -55,7 +55,7 @@ pub(crate) fn owner(servers: &[Server], slot: u16) -> usize {
     let has = |server: &Server| {
         let nodes = server.redis.cli(&["CLUSTER", "NODES"]);
         let myself = nodes.lines().find(|line| line.contains("myself")).unwrap_or_default();
-        // Behind eight words come the slots; those in brackets are on the move.
+        // The slots follow eight other words. Slots in brackets are being moved.
         let mut ranges = myself.split(' ').skip(8).filter(|range| !range.starts_with('['));
         ranges.any(|range| {
             let (first, last) = range.split_once('-').unwrap_or((range, range));
@@ -85,12 +85,12 @@ pub(crate) fn move_slot(servers: &[Server], slot: u16, from: usize, to: usize) {
             break;
         }
         for key in keys {
-            // A key may run out before it is moved.
+            // A key may expire before it is moved.
             let moved = source.cli(&["MIGRATE", "127.0.0.1", &port, key, "0", "5000"]);
             assert!(moved.contains("OK") || moved.contains("NOKEY"), "{key}: {moved}");
         }
     }
-    // The new owner learns of it first: it must not point back to the old one.
+    // The new owner learns of the move first, so that it does not redirect to the old owner.
     ok(target, &["CLUSTER", "SETSLOT", &slot, "NODE", &target_id]);
     for server in servers.iter().filter(|server| is_master(&server.redis)) {
         ok(&server.redis, &["CLUSTER", "SETSLOT", &slot, "NODE", &target_id]);

@@ -1,11 +1,11 @@
-//! What the documentation says may exceed a bound: each time by one allowance at most.
+//! The exceptions that the documentation allows. Each exceeds a bound by one allowance at most.
 
 use std::time::Duration;
 
 use crate::bounds::{Bound, Grant};
 use crate::trace::NodeLife;
 
-/// Something happened between `from` and `to` after which an allowance may be granted anew.
+/// An event between `from` and `to` after which an allowance may be granted again.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Exception {
     pub(crate) whose: Whose,
@@ -13,14 +13,14 @@ pub(crate) struct Exception {
     pub(crate) to: Duration,
 }
 
-/// Whose allowance it is.
+/// The holders of the allowance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Whose {
-    /// A replica took over that may lack the last writes: any subject's in the store.
+    /// A replica that took over may lack the last writes: every subject in the store.
     Everybody,
-    /// A counter could not be read: one subject's in the store.
+    /// A counter could not be read: one subject in the store.
     Subject { kind: usize, subject: u32 },
-    /// The clock of a node was put forward: what that node grants by itself.
+    /// The clock of a node was put forward: the allowances that this node grants by itself.
     Node(NodeLife),
 }
 

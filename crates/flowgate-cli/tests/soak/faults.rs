@@ -1,4 +1,4 @@
-//! What goes wrong: each fault holds for a while and is then healed.
+//! The faults: each lasts for a while and is then healed.
 
 use std::cell::Cell;
 use std::thread::sleep;
@@ -97,9 +97,9 @@ impl Fault {
         }
     }
 
-    /// How often connections are lost to a server that has carried out what it was asked, or a node is killed. Each
-    /// time the requests under way may stay charged. `None`: every reply comes, if late, and nothing stays charged that
-    /// was denied.
+    /// How often the fault cuts connections to a server that has carried out a command, or kills a node. Each time, the
+    /// requests under way may stay charged. `None`: every reply arrives, maybe late, and no denied request stays
+    /// charged.
     pub(crate) fn losses(self, hold: Duration) -> Option<usize> {
         match self {
             Fault::NodeKilled | Fault::RedisPaused | Fault::RedisKilled => Some(1),
@@ -111,7 +111,7 @@ impl Fault {
         }
     }
 
-    /// Whether the store goes on deciding as if nothing had happened.
+    /// Whether the store decides during the fault as it does without it.
     pub(crate) fn goes_unnoticed(self) -> bool {
         match self {
             Fault::NodePaused | Fault::ConnectionsDelayed | Fault::ScriptsFlushed => true,
@@ -124,12 +124,12 @@ impl Fault {
         }
     }
 
-    /// Whether it is about a node's clock.
+    /// Whether the fault concerns a node's clock.
     pub(crate) fn is_of_clocks(self) -> bool {
         matches!(self, Fault::ClockGlitch | Fault::ClockAhead | Fault::ClockBehind | Fault::BanByHand)
     }
 
-    /// Lets it happen for about `hold`, and heals it.
+    /// Causes the fault for about `hold`, and heals it.
     pub(crate) fn happens(self, world: &mut World, hold: Duration) {
         let node = world.random.below(NODES);
         let server = world.random.below(world.servers.len());
@@ -157,7 +157,8 @@ impl Fault {
                 let is_ok = |server: &Server| cluster::is_ok(&server.redis);
                 eventually("the cluster is there", || servers.len() == 1 || servers.iter().all(is_ok));
             }
-            // Half of it in each direction, so a round trip takes from half the timeout to one and a half.
+            // Half of the delay is added in each direction, so a round trip takes from half the timeout to one and a
+            // half.
             Fault::RedisSlow => delay(world, world.timeout / 4..world.timeout * 3 / 4, hold),
             Fault::ConnectionsDelayed => delay(world, Duration::ZERO..world.timeout / 8, hold),
             Fault::ConnectionsCut => again_and_again(hold, || cut(world, Cut::AtOnce)),
@@ -215,7 +216,7 @@ fn clock_ahead(world: &mut World, server: usize, hold: Duration) {
 /// Values that no script of ours writes: a letter without its numbers, nothing, text.
 const BAD_VALUES: [&str; 4] = ["s", "", "garbage", "sxxxxxxxxyyyyyyyyzzzzzzzz"];
 
-/// Overwrites a counter that is asked for over and over with values that cannot be read. Each time it counts anew.
+/// Overwrites a counter of a busy subject with unreadable values, again and again. Each time the counter starts anew.
 fn spoil(world: &mut World, hold: Duration) {
     let whose = Whose::Subject { kind: kind("sliding"), subject: 0 };
     let key = format!("fg:{{s:user={}}}:2", user("sliding", 0));
@@ -230,7 +231,7 @@ fn spoil(world: &mut World, hold: Duration) {
     }
 }
 
-/// Moves the slot of a subject that is asked for over and over.
+/// Moves the slot of a busy subject.
 fn move_a_slot(world: &mut World) {
     let hot: Vec<&str> =
         KINDS.iter().filter(|kind| matches!(kind.subjects, Subjects::Few(_))).map(|kind| kind.act).collect();
@@ -243,14 +244,14 @@ fn move_a_slot(world: &mut World) {
     cluster::move_slot(&world.servers, slot, from, masters[world.random.below(masters.len())]);
 }
 
-/// A replica takes over in order: it has all writes.
+/// Lets a replica take over in order, so that it has all writes.
 fn hand_over(world: &World) {
     let (_, replica) = cluster::master_and_replica(&world.servers);
     let replica = &world.servers[replica].redis;
     eventually("the replica has all data", || cluster::follows(replica));
     let asked = Cell::new(None::<Instant>);
     eventually("the replica takes over", || {
-        // Masters refuse to vote soon after another failover; then the replica gives up.
+        // Masters refuse to vote soon after another failover. The replica then gives up.
         if asked.get().is_none_or(|asked| asked.elapsed() > GIVES_UP) {
             replica.cli(&["CLUSTER", "FAILOVER"]);
             asked.set(Some(Instant::now()));
@@ -263,7 +264,7 @@ fn hand_over(world: &World) {
 /// A replica gives up to take over in order after this long.
 const GIVES_UP: Duration = Duration::from_secs(5);
 
-/// A master is killed, its replica takes over, and the master comes back as a replica.
+/// Kills a master. Its replica takes over, and the master comes back as a replica.
 fn replace_master(world: &mut World) {
     let (master, replica) = cluster::master_and_replica(&world.servers);
     eventually("the replica has all data", || cluster::follows(&world.servers[replica].redis));
@@ -276,7 +277,7 @@ fn replace_master(world: &mut World) {
     follows_again(world);
 }
 
-/// A replica that is connected lacks writes of a shorter time than this.
+/// A connected replica lags behind its master by less than this.
 const REPLICATION_LAG: Duration = Duration::from_millis(500);
 
 fn follows_again(world: &World) {
@@ -285,7 +286,7 @@ fn follows_again(world: &World) {
     eventually("the old master follows", || replica().is_some_and(|server| cluster::follows(&server.redis)));
 }
 
-/// How often what takes no time happens while a fault holds.
+/// The interval at which a short fault is repeated.
 const AGAIN: Duration = Duration::from_millis(100);
 
 fn again_and_again(hold: Duration, mut happen: impl FnMut()) {

@@ -1,4 +1,4 @@
-//! A ban by hand through a node whose clock is ahead: on every node it lasts as long as was asked for, and no longer.
+//! A ban by hand through a node whose clock is ahead lasts as long as it was asked for, on every node.
 
 use std::thread::sleep;
 use std::time::Duration;
@@ -9,13 +9,13 @@ use crate::world::{NODES, World, peek};
 
 const LENGTH: Duration = Duration::from_secs(3);
 
-/// After the end of a ban every node must have let go for this long: more than a busy machine makes a node wait.
+/// Every node must end the ban within this time after its end. A busy machine makes a node wait for less.
 const LATE: Duration = Duration::from_secs(5);
 
 /// How long a wall clock must be wrong before a node goes by it.
 pub(crate) const FOLLOWED_AFTER: Duration = Duration::from_millis(3500);
 
-/// Imposes a ban, and notes as complaints what nodes do wrong with it.
+/// Imposes a ban, and reports nodes that do not keep it.
 pub(crate) fn impose(world: &mut World) {
     world.nodes[WITH_CLOCK].put_clock_forward();
     sleep(FOLLOWED_AFTER);

@@ -34,21 +34,21 @@ use crate::world::{Server, World};
 
 const CLIENTS: usize = 60;
 
-/// How long everything takes.
+/// The times of a run.
 struct Form {
-    /// Faults of each of the two runs go on until this much time is over, and each happens once at least.
+    /// Each of the two runs causes faults until this time is over, and every fault at least once.
     each_run: Duration,
     quiet: Duration,
     fault: Duration,
     calm: Duration,
-    /// `timeout` of the store. A machine that also builds and tests makes a Redis wait longer.
+    /// The `timeout` of the store. On a machine that also builds and tests, Redis takes longer to answer.
     timeout: Duration,
-    /// Whether times are judged.
+    /// Whether the run judges times.
     is_long: bool,
 }
 
 impl Form {
-    /// The long form where `SOAK_MINUTES` says how long it takes in all.
+    /// The long form if `SOAK_MINUTES` gives the length of all runs, else the short form.
     fn from_environment() -> Form {
         match std::env::var("SOAK_MINUTES") {
             Ok(minutes) => Form {
@@ -101,12 +101,12 @@ fn on_a_cluster(form: &Form, seed: u64, runtime: &Runtime) -> Run {
     let servers = cluster::start(seed, runtime.handle());
     let store = format!("cluster = ['redis://127.0.0.1:{}']", servers[1].proxy.port);
     let mut world = World::start(servers, &store, form.timeout, seed, runtime.handle());
-    // Clocks take seconds to be believed, and nodes go by theirs alike on one server.
+    // A node believes a changed clock after seconds only, and on one server all nodes use their clocks alike.
     let faults: Vec<Fault> = Fault::CLUSTER.into_iter().filter(|fault| form.is_long || !fault.is_of_clocks()).collect();
     run("a cluster of three masters and a replica", &faults, form, &mut world, runtime)
 }
 
-/// Lets all faults happen in turn while clients are at work, and looks at what they were told.
+/// Causes all faults in turn while clients are at work, and checks the replies to the clients.
 fn run(name: &'static str, faults: &[Fault], form: &Form, world: &mut World, runtime: &Runtime) -> Run {
     world.recovers();
     let seed = world.random.next();
@@ -138,7 +138,7 @@ fn run(name: &'static str, faults: &[Fault], form: &Form, world: &mut World, run
     Run { name, stages, records, charged, exceptions, complaints, logs, times_are_judged: form.is_long }
 }
 
-/// Lets a fault happen, if any, waits until all nodes are back, and then for a time without a fault.
+/// Causes a fault, if one is given, waits until all nodes are back, and then waits for a time without a fault.
 fn stage(fault: Option<Fault>, world: &mut World, form: &Form) -> Stage {
     world.fault = fault;
     let from = world.field.now();

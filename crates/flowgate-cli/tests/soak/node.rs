@@ -13,16 +13,16 @@ use crate::client::{Address, Field};
 use crate::trace::NodeLife;
 use crate::world::NODES;
 
-/// The node with a wall clock of its own: the last one.
+/// The number of the node with a wall clock of its own: the last one.
 pub(crate) const WITH_CLOCK: usize = NODES - 1;
 
-/// The library that gives a process a wall clock of its own; the loader knows the directory.
+/// The library that gives a process a wall clock of its own. The dynamic loader replaces `$LIB`.
 const FAKETIME: &str = "/usr/$LIB/faketime/libfaketimeMT.so.1";
 
-/// The file that says how far that clock is off.
+/// The file with the offset of that clock.
 const CLOCK: &str = "clock";
 
-/// A node. Its process ends with this.
+/// A node. Its process ends with this value.
 #[derive(Debug)]
 pub(crate) struct Node {
     number: usize,
@@ -30,7 +30,7 @@ pub(crate) struct Node {
     process: Child,
     directory: PathBuf,
     field: Arc<Field>,
-    /// How often its wall clock was put forward.
+    /// How often the test has put the node's wall clock forward.
     steps: u32,
 }
 
@@ -50,7 +50,7 @@ impl Node {
         self.process.wait().unwrap();
     }
 
-    /// Starts it again after a kill.
+    /// Starts the node again after a kill.
     pub(crate) fn start_again(&mut self) {
         self.life += 1;
         let (process, address) = spawn(self.number, self.life, &self.directory);
@@ -58,7 +58,7 @@ impl Node {
         self.field.nodes.lock().unwrap()[self.number] = address;
     }
 
-    /// Stops it where it is; its connections stay open.
+    /// Pauses the node. Its connections stay open.
     pub(crate) fn pause(&self) {
         self.signal(Signal::STOP);
     }
@@ -67,28 +67,29 @@ impl Node {
         self.signal(Signal::CONT);
     }
 
-    /// This process of it.
+    /// The current process of the node.
     pub(crate) fn life(&self) -> NodeLife {
         NodeLife { node: self.number, life: self.life }
     }
 
-    /// Puts its wall clock forward by an hour more than ever before. Only the last node has a clock of its own.
+    /// Puts the node's wall clock forward, by an hour more than the last time. Only the last node has a clock of its
+    /// own.
     pub(crate) fn put_clock_forward(&mut self) {
         self.steps += 1;
         set_clock(&self.directory, &format!("+{}", self.steps * 3600));
     }
 
-    /// Puts its wall clock back by an hour.
+    /// Puts the node's wall clock back by an hour.
     pub(crate) fn put_clock_back(&self) {
         set_clock(&self.directory, "-3600");
     }
 
-    /// Corrects its wall clock.
+    /// Corrects the node's wall clock.
     pub(crate) fn correct_clock(&self) {
         set_clock(&self.directory, "+0");
     }
 
-    /// Whether its process has ended by itself.
+    /// Whether the node's process has ended by itself.
     pub(crate) fn has_ended(&mut self) -> bool {
         self.process.try_wait().unwrap().is_some()
     }
@@ -100,21 +101,21 @@ impl Node {
 
 impl Drop for Node {
     fn drop(&mut self) {
-        // Fails when it has ended.
+        // This fails if the process has ended.
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
 }
 
-/// Says how far the clock of the node that has one is off, in seconds.
+/// Sets the offset of the clock of the node that has one, in seconds.
 fn set_clock(directory: &Path, offset: &str) {
-    // Renamed, since a file that is being written would be read as empty.
+    // The file is renamed into place, because a half-written file would be read as empty.
     let new = directory.join("clock.new");
     std::fs::write(&new, offset).unwrap();
     std::fs::rename(new, directory.join(CLOCK)).unwrap();
 }
 
-/// Starts a process and waits until it has told where it listens.
+/// Starts a process, and waits until it has announced its addresses.
 fn spawn(number: usize, life: u32, directory: &Path) -> (Child, Address) {
     let log = directory.join(format!("node-{number}-{life}.log"));
     let mut command = Command::new(env!("CARGO_BIN_EXE_flowgate"));
@@ -134,7 +135,7 @@ fn spawn(number: usize, life: u32, directory: &Path) -> (Child, Address) {
         .unwrap();
     let announced = |door: &str, scheme: &str| -> Option<SocketAddr> {
         let text = std::fs::read_to_string(&log).ok()?;
-        // A line that is not finished may have half an address.
+        // An unfinished line may hold half an address.
         let mut lines = text.split_inclusive('\n').filter(|line| line.ends_with('\n'));
         let line = lines.find(|line| line.trim_start().starts_with(door))?;
         line.trim_end().split_once(scheme)?.1.parse().ok()
@@ -142,7 +143,7 @@ fn spawn(number: usize, life: u32, directory: &Path) -> (Child, Address) {
     let [http, resp] = [("http ", "http://"), ("resp ", "redis://")];
     let listens = || announced(http.0, http.1).is_some() && announced(resp.0, resp.1).is_some();
     eventually("a node tells where it listens", listens);
-    // The loader goes on without the library, and the clock would be the machine's.
+    // If the dynamic loader does not find the library, it goes on without it, and the node runs on the machine's clock.
     let said = std::fs::read_to_string(&log).unwrap();
     assert!(!said.contains("cannot be preloaded"), "libfaketime is missing (on Debian: the package faketime): {said}");
     let address = Address { http: announced(http.0, http.1).unwrap(), resp: announced(resp.0, resp.1).unwrap(), life };

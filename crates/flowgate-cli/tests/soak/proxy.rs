@@ -39,7 +39,7 @@ struct Shared {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Cut {
     AtOnce,
-    /// With the next reply, of which half is delivered.
+    /// The connection ends with the next reply, of which half is delivered.
     WithNextReply,
 }
 
@@ -82,14 +82,14 @@ impl Shared {
 
 async fn accept(listener: TcpListener, shared: Arc<Shared>) {
     loop {
-        // A client that has left already makes this accept fail. The next one goes on.
+        // The accept fails if a client has left already. The loop goes on with the next client.
         if let Ok((client, _)) = listener.accept().await {
             tokio::spawn(carry(client, Arc::clone(&shared)));
         }
     }
 }
 
-/// Carries one connection. The server may be away: then the client's connection ends at once.
+/// Carries one connection. If the server is away, the client's connection ends at once.
 async fn carry(client: TcpStream, shared: Arc<Shared>) -> Option<()> {
     let mut cuts = shared.cuts.subscribe();
     let server = TcpStream::connect(shared.upstream).await.ok()?;
@@ -110,7 +110,7 @@ async fn carry(client: TcpStream, shared: Arc<Shared>) -> Option<()> {
         }
     };
     let never = watch::Sender::new(false).subscribe();
-    // The first that ends ends them all: what is under way is lost with both connections.
+    // If one direction ends, both end: bytes under way are lost.
     tokio::select! {
         () = take_in(from_client, commands.0, &shared) => {}
         () = take_in(from_server, replies.0, &shared) => {}

@@ -1,4 +1,4 @@
-//! The figures of a run, and what is wrong with them.
+//! The figures of a run, and the promises that it broke.
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Write};
@@ -24,32 +24,32 @@ pub(crate) struct Run {
     pub(crate) complaints: Vec<String>,
     /// The directory of the nodes' logs.
     pub(crate) logs: PathBuf,
-    /// Whether times are judged, too: not on a machine that has other things to do.
+    /// Whether the run judges times. On a machine with other load it does not.
     pub(crate) times_are_judged: bool,
 }
 
 /// A time with one fault, or with none.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Stage {
-    /// `None`: the quiet time at the start.
+    /// The fault of the stage; `None`: the quiet time at the start.
     pub(crate) fault: Option<Fault>,
-    /// How often it loses replies; see [`Fault::losses`].
+    /// How often the fault loses replies; see [`Fault::losses`].
     pub(crate) losses: Option<usize>,
     pub(crate) from: Duration,
     /// When the fault was healed.
     pub(crate) healed: Duration,
-    /// When every node asked the store again.
+    /// When every node asks the store again.
     pub(crate) recovered: Duration,
     pub(crate) to: Duration,
 }
 
-/// Every node asks the store again this long after a fault was healed.
+/// Every node must ask the store again within this time after a fault is healed.
 const RECOVERY: Duration = Duration::from_secs(2);
 
 /// One in this number of decisions may be degraded although no fault explains it: a busy machine misses deadlines.
 const UNNOTICED: usize = 200;
 
-/// Outside of faults the slowest hundredth may take this many times as long as in quiet.
+/// Outside of faults, the 99th percentile may be this many times as long as in the quiet time.
 const SLOWER: u32 = 2;
 
 impl Run {
@@ -122,7 +122,7 @@ impl Run {
                 };
                 line(kind, kind.act, &bound, &by_subject, grants, (text, wrong));
             }
-            // What nodes admit by themselves is bounded for each of their processes.
+            // A bound on what a node admits by itself holds for each of its processes.
             let alone = records().filter(|record| record.outcome == Outcome::DegradedAllowed);
             let mut by_node: BTreeMap<(u32, NodeLife), Vec<Interval>> = BTreeMap::new();
             for record in alone {
@@ -226,7 +226,7 @@ struct Figures {
 }
 
 impl Figures {
-    /// What contradicts the documentation.
+    /// The contradictions between a fault's figures and the documentation.
     fn complaints(&self, fault: Option<Fault>, stages: &[&Stage]) -> Vec<String> {
         let mut complaints = Vec::new();
         if self.back > RECOVERY {
@@ -235,7 +235,7 @@ impl Figures {
         if fault.is_none_or(Fault::goes_unnoticed) && self.degraded * UNNOTICED > self.requests {
             complaints.push(format!("{} of {} decisions were degraded", self.degraded, self.requests));
         }
-        // Every client has one request under way at most.
+        // Every client has at most one request under way.
         let most: usize = stages.iter().map(|stage| stage.losses.unwrap_or(0) * CLIENTS).sum();
         if self.leaks_of_denied > most {
             complaints.push(format!("{} charges of denied requests stay, {most} may", self.leaks_of_denied));

@@ -1,4 +1,4 @@
-//! What the clients were told: one record for each request that was sent.
+//! The replies to the clients: one record for each request that a client sent.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ pub(crate) struct Record {
     pub(crate) node: NodeLife,
     pub(crate) interval: Interval,
     pub(crate) outcome: Outcome,
-    /// The end of the ban that denied it, since the start of the run.
+    /// The end of the ban that denied the request, since the start of the run.
     pub(crate) banned_until: Option<Duration>,
 }
 
@@ -29,7 +29,7 @@ pub(crate) enum Outcome {
     /// Decided without the store.
     DegradedAllowed,
     DegradedDenied,
-    /// The connection ended, or the client's patience did.
+    /// The connection ended before the answer, or the client gave up.
     Unanswered,
 }
 
@@ -44,7 +44,7 @@ impl Record {
         self.interval.received - self.interval.sent
     }
 
-    /// Whether all of it lies in a span of time.
+    /// Whether the whole request lies within a span of time.
     pub(crate) fn is_within(&self, from: Duration, to: Duration) -> bool {
         self.interval.sent >= from && self.interval.received <= to
     }

@@ -17,9 +17,9 @@ pub(crate) struct Kind {
     /// Further keys of the rule.
     more: &'static str,
     pub(crate) subjects: Subjects,
-    /// What each subject is promised by the shared store.
+    /// The bound that the shared store promises for each subject.
     pub(crate) bound: Option<Bound>,
-    /// What each subject is promised by each node while the store is away. `None`: nothing is admitted.
+    /// The bound that each node promises for each subject while the store is away; `None`: it admits nothing.
     pub(crate) share: Option<Bound>,
 }
 
@@ -37,7 +37,7 @@ pub(crate) enum Door {
     Resp,
 }
 
-/// Whose requests they are.
+/// The subjects of the requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Subjects {
     /// The users `ACT-0`, `ACT-1` ask over and over.
@@ -48,7 +48,7 @@ pub(crate) enum Subjects {
     FreshWithAddress(u32),
 }
 
-/// The most that a subject of its own may be charged. A request charges one unit.
+/// The most units that a subject with a single request may be charged. A request costs one unit.
 pub(crate) const FRESH_ALLOWANCE: u64 = 3;
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -62,7 +62,7 @@ const fn fresh(act: &'static str, limits: &'static str) -> Kind {
     Kind { act, limits, more: "", subjects: Subjects::Fresh, bound: None, share: None }
 }
 
-/// The part of a limit that a node grants by itself is a quarter: there are four nodes.
+/// A node grants a quarter of each limit by itself, because there are four nodes.
 const LOCAL_SHARE: &str = "1/4";
 
 pub(crate) const KINDS: [Kind; 14] = [
@@ -71,7 +71,7 @@ pub(crate) const KINDS: [Kind; 14] = [
     hot("approx", "'approx 10/1s'", Bound::Windows { count: 10, period: SECOND }),
     hot("bucket", "'bucket 10/1s burst=5'", Bound::Bucket { burst: 5, interval: TENTH }),
     hot("pace", "'pace 10/1s burst=5 max_wait=0s'", Bound::Bucket { burst: 5, interval: TENTH }),
-    // Two limits are two keys, which a slot that moves has in two places for a while.
+    // Two limits have two keys. While their slot moves, the keys can be on two servers.
     hot("two", "'10/1s', 'bucket 20/1s burst=20'", Bound::Span { count: 10, period: SECOND }),
     Kind {
         act: "ban",
@@ -126,18 +126,18 @@ pub(crate) fn configuration(store: &str) -> String {
 fn zone_at_noon() -> String {
     let seconds = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
     let ahead = 12 - (seconds / 3600 % 24) as i64;
-    // These names have the sign the other way round.
+    // In these names the sign is reversed.
     format!("Etc/GMT{:+}", -ahead)
 }
 
 /// One request to be made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Asked {
-    /// A place in [`KINDS`].
+    /// The index in [`KINDS`].
     pub(crate) kind: usize,
     /// The number of the subject that the bound is for.
     pub(crate) subject: u32,
-    /// The number of the user, where every request has its own.
+    /// The number of the user, if every request has its own.
     pub(crate) fresh: Option<u32>,
 }
 
@@ -156,7 +156,7 @@ impl Asked {
         }
     }
 
-    /// Its fields, names and values.
+    /// The names and values of the request's fields.
     pub(crate) fn fields(&self) -> Vec<(&'static str, String)> {
         let kind = &KINDS[self.kind];
         let user = match self.fresh {

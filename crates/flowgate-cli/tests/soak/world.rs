@@ -1,4 +1,4 @@
-//! What a run consists of: Redis, alone or as a cluster, a proxy before each server, and four nodes.
+//! The parts of a run: a Redis or a cluster, a proxy before each server, and four nodes.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ use crate::workload::{Asked, KINDS, Subjects, configuration};
 pub(crate) const NODES: usize = 4;
 
 pub(crate) struct World {
-    // Nodes end before what they use.
+    // The nodes end before the servers that they use.
     pub(crate) nodes: Vec<Node>,
     pub(crate) servers: Vec<Server>,
     pub(crate) field: Arc<Field>,
@@ -31,11 +31,11 @@ pub(crate) struct World {
     /// The `timeout` of the nodes' store.
     pub(crate) timeout: Duration,
     pub(crate) exceptions: Vec<Exception>,
-    /// What faults have found wrong themselves.
+    /// Problems that the faults themselves have found.
     pub(crate) complaints: Vec<String>,
-    /// The fault that happens, or has happened last.
+    /// The current fault, or the last one.
     pub(crate) fault: Option<Fault>,
-    /// The configuration and the logs of the nodes. They stay unless all went well.
+    /// The directory of the nodes' configuration and logs. It is kept unless all went well.
     pub(crate) directory: PathBuf,
     runtime: Handle,
 }
@@ -87,13 +87,13 @@ impl World {
         }
     }
 
-    /// Notes that something since `from` may have granted an allowance anew.
+    /// Notes an event since `from` after which an allowance may be granted again.
     pub(crate) fn excepts(&mut self, whose: Whose, from: Duration) {
         let to = self.field.now();
         self.exceptions.push(Exception { whose, from, to });
     }
 
-    /// Waits until every node asks the store again for every subject; how long that took.
+    /// Waits until every node asks the store again for every subject. Returns the time that it took.
     pub(crate) fn recovers(&self) -> Duration {
         let started = Instant::now();
         for node in 0..NODES {
@@ -112,12 +112,12 @@ impl World {
         replies.is_none_or(|replies| replies.iter().any(|reply| reply["degraded"] != false))
     }
 
-    /// The replies of a node to a batch; `None`: it does not answer.
+    /// The replies of a node to a batch; `None`: the node does not answer.
     pub(crate) async fn batch(&self, node: usize, items: &[serde_json::Value]) -> Option<Vec<serde_json::Value>> {
         self.post(node, "/v1/batch", &items.into()).await?.as_array().cloned()
     }
 
-    /// Asks a node over HTTP; `None`: it does not answer.
+    /// Asks a node over HTTP; `None`: the node does not answer.
     pub(crate) fn ask(&self, node: usize, path: &str, body: &serde_json::Value) -> Option<serde_json::Value> {
         self.runtime.block_on(self.post(node, path, body))
     }
@@ -139,7 +139,7 @@ pub(crate) fn peek(asked: &Asked) -> serde_json::Value {
     peek
 }
 
-/// Subjects that are asked for over and over, enough to lie on every server of a cluster.
+/// Busy subjects, enough of them to lie on every server of a cluster.
 fn hot_subjects() -> Vec<Asked> {
     let mut found = Vec::new();
     for (kind, of) in KINDS.iter().enumerate() {

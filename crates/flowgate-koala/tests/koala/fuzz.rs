@@ -1,4 +1,4 @@
-//! Whatever a rule file holds: an answer, no panic, no hang, and never more findings than anybody reads.
+//! Random rule files: the reader answers each one without a panic or a hang, and with a bounded number of findings.
 
 use std::fs;
 use std::sync::OnceLock;
@@ -8,7 +8,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// Every file under `testdata/koala`, right and wrong ones.
+/// Every file under `testdata/koala`, valid and invalid ones.
 fn samples() -> &'static [String] {
     static SAMPLES: OnceLock<Vec<String>> = OnceLock::new();
     SAMPLES.get_or_init(|| {
@@ -23,7 +23,7 @@ fn samples() -> &'static [String] {
     })
 }
 
-/// Loads a text and does everything that can be done with it.
+/// Loads a text, and if it is valid, uses it in every way.
 fn digest(text: &str) {
     let base = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/koala/errors");
     match KoalaFile::load(Input::Text { name: "fuzz.conf", base: &base, text }, "UTC") {

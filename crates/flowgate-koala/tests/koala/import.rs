@@ -45,7 +45,7 @@ fn testdata() -> std::path::PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/koala").canonicalize().unwrap()
 }
 
-/// Some condition on one of three fields.
+/// A random condition on one of three fields.
 fn condition() -> impl Strategy<Value = String> {
     let texts =
         ["=ask", "=ask,answer", "=ask,answer{~}", "!=ask", "!=ask,answer", "=+", "=+{~}", " @ staff", "!@staff"];
@@ -55,7 +55,7 @@ fn condition() -> impl Strategy<Value = String> {
     let pick = |forms: &'static [&'static str], field: &'static str| {
         proptest::sample::select(forms).prop_map(move |form| format!("{field}{form}"))
     };
-    // Leaked once a case; tests are short.
+    // Each case leaks one text, and a test runs few cases.
     let leak = |forms: &[&'static str]| -> &'static [&'static str] { Vec::leak(forms.to_vec()) };
     prop_oneof![pick(leak(&texts), "act"), pick(leak(&numbers), "qid"), pick(leak(&addresses), "ip")]
 }
@@ -72,7 +72,7 @@ fn rule_text() -> impl Strategy<Value = String> {
     ];
     let conditions = proptest::collection::vec(condition(), 1..4);
     (numbers, conditions, 1..4u32).prop_map(|((method, numbers), conditions, result)| {
-        // Only a direct rule may answer a pass: TOML cannot express the others.
+        // Only a direct rule may answer a pass: TOML cannot express a counting rule that does.
         let result = if method == "direct" { result } else { result.max(2) };
         format!("rule : [{method}] [{}] [{numbers}] [result={result}; return=NUMBER]", conditions.join("; "))
     })
@@ -106,7 +106,7 @@ fn step() -> impl Strategy<Value = Step> {
     })
 }
 
-/// What a decision says, in the words of [`shown`].
+/// The decision in the words of [`shown`].
 fn said(decision: &Decision) -> String {
     match (decision.rule(), &decision.decided_by) {
         (Some(rule), DecidedBy::Rule(_)) => rule.code.unwrap().to_string(),
@@ -119,8 +119,8 @@ fn said(decision: &Decision) -> String {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(150))]
 
-    /// After the same counted history a peek by the TOML answers as a browse of the original. What is counted matches
-    /// no direct rule: Koala would count the rules below it, too.
+    /// After the same counted history a peek by the TOML answers as a browse of the original. Counted requests match no
+    /// direct rule, because Koala would count the rules below it, too.
     #[test]
     fn an_imported_file_decides_as_the_original(
         rules in proptest::collection::vec(rule_text(), 1..8),

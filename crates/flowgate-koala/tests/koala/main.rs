@@ -77,7 +77,7 @@ fn shown(rules: &KoalaRules, answer: &KoalaAnswer) -> String {
     }
 }
 
-/// A store that Koala's rules count in.
+/// A store for the counters of Koala's rules.
 trait Counters {
     fn ask(&mut self, rules: &KoalaRules, ask: KoalaAsk, request: &Request<'_>, now: Time) -> KoalaAnswer;
     fn erase(&mut self, rules: &KoalaRules, erase: KoalaErase, request: &Request<'_>, now: Time);

@@ -295,7 +295,7 @@ fn daily_counts_end_at_midnight() {
     let other = "rule : [count] [qid=+] [time=60; count=1;] [result=2; return=30]";
     drop(KoalaRules::new(file(other), engine.memory(), Some(&rules)).unwrap());
     assert_eq!(counts(&rules, "1s"), [(10, 2, 0), (20, 1, 2)]);
-    // An edit keeps what was tallied, and forgets rules that are gone.
+    // An edited file keeps the counts of its rules, and forgets those of rules that are gone.
     let edited = "rule : [count] [qid=+] [time=60; count=5;] [result=2; return=20]";
     let edited = KoalaRules::new(file(edited), engine.memory(), Some(&rules)).unwrap();
     assert_eq!(counts(&edited, "59m59s"), [(20, 1, 2)]);

@@ -1,4 +1,4 @@
-//! What callers are answered.
+//! The result objects that callers get.
 
 use flowgate_koala::{KoalaResult, KoalaValue};
 

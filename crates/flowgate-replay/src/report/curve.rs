@@ -15,25 +15,25 @@ const LEFT: f64 = 46.0;
 const RIGHT: f64 = 12.0;
 /// The width of a character of a label, rather too large: fonts differ.
 const LABEL_CHAR_WIDTH: f64 = 7.0;
-/// Counts that are drawn beyond the last one that denies something.
+/// The number of counts that are drawn beyond the last one that denies a request.
 const ZEROS_DRAWN: usize = 2;
 /// Room for two rows of labels above the chart.
 const TOP: f64 = 40.0;
 const BOTTOM: f64 = 28.0;
 
-/// Whether some count denies something, so that there is a curve to draw.
+/// Whether a count denies a request, so that there is a curve to draw.
 pub(super) fn is_drawn(curve: &Curve) -> bool {
     !drawn(curve).is_empty()
 }
 
-/// The counts to draw: up to the last one that denies something, and a few more.
+/// The counts to draw: up to the last one that denies a request, and a few more.
 fn drawn(curve: &Curve) -> &[Point] {
     let denying = curve.points.iter().rposition(|point| point.requests > 0);
     let end = denying.map_or(0, |last| (last + 1 + ZEROS_DRAWN).max(curve.spares.map_or(0, |index| index + 1)));
     &curve.points[..end.min(curve.points.len())]
 }
 
-/// The chart as SVG, this wide.
+/// Draws the chart as SVG of this width.
 pub(super) fn svg(out: &mut String, curve: &Curve, width: f64) {
     let points = drawn(curve);
     let share = |part: u64, whole: u64| if whole == 0 { 0.0 } else { 100.0 * part as f64 / whole as f64 };
@@ -115,7 +115,7 @@ fn marks(out: &mut String, curve: &Curve, xs: &[f64], width: f64) {
     let mut mark = |index: usize, row: f64, class: &str, words: &str| {
         let Some(point) = curve.points.get(index) else { return };
         let Some(&x) = xs.get(index) else {
-            // The count lies among those that deny nothing and are not drawn.
+            // This count denies nothing and is not drawn, so an arrow points to it.
             let (x, count) = (width - RIGHT, &point.count);
             let _ = write!(
                 out,
@@ -123,7 +123,7 @@ fn marks(out: &mut String, curve: &Curve, xs: &[f64], width: f64) {
             );
             return;
         };
-        // The label is moved as far as it must to stay within the chart.
+        // A label that would leave the chart is moved inwards.
         let half = LABEL_CHAR_WIDTH * (words.len() + 1 + point.count.len()) as f64 / 2.0;
         let middle = x.max(half + 2.0).min(width - half - 2.0);
         let _ = write!(

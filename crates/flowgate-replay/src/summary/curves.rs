@@ -34,9 +34,9 @@ pub struct Curve {
     pub requests: u64,
     /// Subjects that the limit saw.
     pub subjects: u64,
-    /// The sample: one subject in this number.
+    /// The curve shows a sample of one subject in this many.
     pub one_in: u64,
-    /// Counters that were evicted.
+    /// Counters that the store evicted.
     pub evicted: u64,
     /// The results at each count.
     pub points: Vec<Point>,
@@ -57,7 +57,7 @@ pub struct Point {
     pub limit: String,
     /// Requests that the limit would deny.
     pub requests: u64,
-    /// Subjects with at least one such request.
+    /// Subjects of which the limit would deny at least one request.
     pub subjects: u64,
 }
 

@@ -10,9 +10,9 @@ use crate::policy_result::PolicyResult;
 use crate::subject_counts::{Subject, SubjectCounts};
 use crate::timeline::{Slot, WorstPeriod};
 
-/// Subjects in a list.
+/// The most subjects in a list.
 const MAX_SUBJECTS_LISTED: usize = 20;
-/// Periods of the timeline, one for each bar of the chart.
+/// The most periods of the timeline. Each is one bar of the chart.
 const MAX_TIMELINE_PERIODS: usize = 180;
 
 /// The results of one policy.
@@ -124,13 +124,13 @@ impl Outcome {
 }
 
 impl RuleOutcome {
-    /// A rule that has seen nothing.
+    /// The results of a rule before the first request.
     pub(crate) fn new(rule: &RuleDef) -> RuleOutcome {
         let (name, by) = (rule.name.clone(), rule.by.clone());
         RuleOutcome { name, by, shadow: rule.shadow, ..RuleOutcome::default() }
     }
 
-    /// The same with the requests that the rule let pass. Every denied request is also counted as seen.
+    /// The results with the number of requests that the rule let pass. Every denied request is also counted as seen.
     fn with_passed(&self) -> RuleOutcome {
         RuleOutcome { passed: self.seen.saturating_sub(self.denied), ..self.clone() }
     }

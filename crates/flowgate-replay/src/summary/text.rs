@@ -6,7 +6,7 @@ use super::{Change, Comparison, MissingField, OutOfOrder, Outcome, Period, Subje
 use crate::event::QUERY_PREFIX;
 use crate::format::{clock, grouped, length, percent, printable};
 
-/// Subjects in a printed list; the JSON and the report have more.
+/// The most subjects in a printed list. The JSON and the report have more.
 const MAX_SUBJECTS_PRINTED: usize = 10;
 
 pub(super) fn write(summary: &Summary) -> String {
@@ -95,7 +95,7 @@ pub(super) fn no_rules(policy: &str) -> String {
     format!("there are no rules in {}, so all requests pass; give --config FILE", printable(policy))
 }
 
-/// Lines that came too late to be put in order.
+/// The sentence about lines that came too late to be put in order.
 pub(super) fn late(summary: &Summary) -> String {
     let window = length(Span::from_secs(summary.reorder_seconds));
     let by = length(Span::from_secs(summary.late_by_seconds));
@@ -112,7 +112,7 @@ pub(super) fn late(summary: &Summary) -> String {
     format!("{reason}. They were decided at the latest time seen, so too much may be denied")
 }
 
-/// A length in whole minutes or hours that is at least this long, as options are written.
+/// A number of whole minutes or hours that is at least this long, as `--reorder` takes it.
 fn round_up(seconds: u64) -> String {
     match seconds {
         ..=3600 => format!("{}m", seconds.div_ceil(60)),
@@ -120,7 +120,7 @@ fn round_up(seconds: u64) -> String {
     }
 }
 
-/// A field that no line has.
+/// The sentence about a field that no line has.
 pub(super) fn missing_field(missing: &MissingField) -> String {
     let MissingField { field, rules, unmatched_rules, nearest, fields, log } = missing;
     let field = printable(field);
@@ -128,7 +128,7 @@ pub(super) fn missing_field(missing: &MissingField) -> String {
         let quoted: Vec<String> = rules.iter().map(|rule| format!("\"{rule}\"")).collect();
         format!("{} {}", if rules.len() == 1 { "rule" } else { "rules" }, quoted.join(", "))
     };
-    // Lines of a log can have fields that no line had.
+    // A log can have this field although none of its lines has it.
     let is_possible = fields.contains(&field);
     let have = if log.is_some() || is_possible { "can have" } else { "have" };
     let has = match log {
@@ -196,7 +196,7 @@ fn rules(out: &mut String, outcome: &Outcome) {
     table.write(out);
 }
 
-/// What the curves found, one line for each limit.
+/// The advice of the curves, one line for each limit.
 fn advice(out: &mut String, summary: &Summary) {
     let Some(curves) = summary.what_if.as_ref().filter(|curves| !curves.curves.is_empty()) else { return };
     let mut table = Table::new("lll");
@@ -211,7 +211,7 @@ fn advice(out: &mut String, summary: &Summary) {
     }
 }
 
-/// The subjects that were hit hardest, below a title.
+/// The list of the subjects with the most denials, below a title.
 fn hits(out: &mut String, title: &str, hits: &[super::Hit], what: &str) {
     if hits.is_empty() {
         return;

@@ -12,10 +12,10 @@ use serde::Serialize;
 
 use crate::run::Replay;
 
-/// The fields of a trace that a message lists.
+/// The most fields of a trace that a message lists.
 const MAX_FIELDS_LISTED: usize = 12;
 
-/// Names that people give to the fields of a request, and the fields.
+/// Other names that people use for a field, and the field's own name.
 const OTHER_NAMES: [(&[&str], &str); 7] = [
     (&["agent", "user_agent", "useragent", "user-agent", "http_user_agent", "browser"], USER_AGENT),
     (&["referer", "referrer", "http_referer"], REFERER),
@@ -31,15 +31,15 @@ const OTHER_NAMES: [(&[&str], &str); 7] = [
 pub struct MissingField {
     /// The field.
     pub field: String,
-    /// The rules that look at it, in order.
+    /// The rules that read the field, in order.
     pub rules: Vec<String>,
-    /// The rules among these that therefore matched nothing.
+    /// Those of the rules that match nothing because of it.
     pub unmatched_rules: Vec<String>,
-    /// The field of the traces that was probably meant.
+    /// The field of the traces that the author of the rule probably means.
     pub nearest: Option<String>,
     /// The fields of the traces.
     pub fields: Vec<String>,
-    /// What the traces are, if they cannot have the field: `a log in the combined format`.
+    /// The kind of the traces, if they cannot have the field: `a log in the combined format`.
     pub log: Option<&'static str>,
 }
 
@@ -85,7 +85,7 @@ impl MissingField {
     }
 }
 
-/// The fields that a rule looks at, each once.
+/// The fields that a rule reads, each once.
 fn looked_at(rule: &RuleDef) -> Vec<&str> {
     let chosen = match &rule.limits {
         Limits::ByField { field, .. } => Some(field.as_str()),
@@ -102,7 +102,7 @@ fn looked_at(rule: &RuleDef) -> Vec<&str> {
     fields
 }
 
-/// The field that was probably meant by another name.
+/// The field of the traces that the author of a rule probably means.
 fn nearest<'f>(field: &str, fields: &'f [String]) -> Option<&'f str> {
     let names = || fields.iter().map(String::as_str);
     let meant = OTHER_NAMES.iter().find(|(others, _)| others.contains(&bare(field).to_lowercase().as_str()));

@@ -17,12 +17,12 @@ use super::variants;
 use crate::format;
 use crate::summary::Point;
 
-/// Ranks that are counted apart. The smallest sample is one subject in 2^31.
+/// The number of ranks that are counted apart. The smallest sample is one subject in 2^31.
 const RANK_COUNT: usize = 32;
 /// The bound of the store divided by this number is the number of requests between two checks of its size. A request
 /// adds at most a few counters per count, so the store grows by less than a tenth in between.
 const SIZE_CHECK_BYTES: usize = 32 << 10;
-/// Subjects or requests of 1000 that a count must spare.
+/// The number of subjects, or requests, in 1000 that a count must spare.
 const SPARED_PER_MILLE: u64 = 999;
 
 /// The results of one limit at other counts.
@@ -47,7 +47,7 @@ pub struct Curve {
     denied: Vec<Counts>,
     subjects: HashMap<Subject, u32>,
     seen: Counts,
-    /// Subjects of a lower rank are ignored.
+    /// The lowest rank whose subjects are counted.
     min_rank: usize,
     requests_since_start: u64,
     key: Vec<u8>,
@@ -180,17 +180,17 @@ impl Curve {
         });
     }
 
-    /// Requests of the sample.
+    /// The number of requests in the sample.
     pub fn requests(&self) -> u64 {
         self.seen.requests[self.min_rank..].iter().sum()
     }
 
-    /// Subjects of the sample.
+    /// The number of subjects in the sample.
     pub fn subjects_seen(&self) -> u64 {
         self.seen.subjects[self.min_rank..].iter().sum()
     }
 
-    /// The sample holds one subject in this number.
+    /// The sample holds one subject in this many.
     pub fn one_in(&self) -> u64 {
         1 << self.min_rank
     }

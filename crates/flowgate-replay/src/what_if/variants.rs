@@ -8,11 +8,11 @@
 
 use flowgate::{Limit, LimitError, MAX_COUNT, Rate};
 
-/// Counts that are tried.
+/// The number of counts that are tried.
 const TRIED_COUNTS: usize = 16;
-/// Counts below the configured one that are 1.5 times apart, before rounding.
+/// The number of counts below the configured one that are 1.5 times apart, before rounding.
 const LOWER_COUNTS: u32 = 5;
-/// The counts below these: the configured one divided by these numbers.
+/// The two smallest counts are the configured count divided by these numbers.
 const FAR_DIVISORS: [u128; 2] = [64, 16];
 /// Powers of 1.5 that are left out above the configured count.
 const SKIPPED_POWERS: [u32; 2] = [7, 9];

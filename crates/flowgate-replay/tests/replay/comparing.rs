@@ -20,7 +20,7 @@ fn changes_are_counted_by_rule_and_subject() {
     let compare = &summary["compare"];
     assert_eq!(compare["policy"], "next.toml");
     let counts = |keys: &[&str]| -> Vec<Value> { keys.iter().map(|key| compare[key].clone()).collect() };
-    // a passes twice, b once, x twice: that empties the bucket to one, which c takes.
+    // User a passes twice, b once and x twice. One unit is left, which c takes.
     assert_eq!(compare["outcome"]["denied"], 4);
     assert_eq!(counts(&["passed_by_both", "denied_by_both"]), [4, 2].map(Value::from));
     assert_eq!(compare["newly_denied"]["requests"], 2);

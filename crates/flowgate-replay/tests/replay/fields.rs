@@ -1,4 +1,4 @@
-//! The names of fields: those of a gateway, in logs, too; and what is said about names that no line has.
+//! Fields have the same names in logs as behind a gateway. Names that no line has are reported.
 
 use crate::Trial;
 

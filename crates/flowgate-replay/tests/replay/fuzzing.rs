@@ -1,4 +1,4 @@
-//! Random and changed lines: an answer each time, in bounded time and memory.
+//! Random and mutated lines: every line gets an answer, in bounded time and memory.
 
 use std::io::Cursor;
 use std::time::{Duration, Instant};
@@ -75,11 +75,11 @@ fn whatever_a_line_holds_it_is_read_or_refused() {
                 match format.read(&line, &mut event) {
                     Ok(()) => {
                         read += 1;
-                        // What is said of a line lies within it.
+                        // The ranges of an event lie within its line.
                         assert!(line.get(event.time_range.clone()).is_some_and(|given| !given.is_empty()), "{line}");
                         let request = event.request(&line);
                         let size: usize = request.fields().map(|(name, value)| name.len() + value.len()).sum();
-                        // A byte that is not text becomes five: a mark of three and two digits.
+                        // A byte outside UTF-8 becomes five bytes: a mark of three, and two digits.
                         assert!(size <= 5 * line.len() + 64, "{line}");
                     }
                     Err(reason) => {
@@ -104,7 +104,7 @@ fn what_is_read_of_json_is_what_it_says() {
         }
         let value: serde_json::Value = match serde_json::from_str(line) {
             Ok(value) => value,
-            // A number is a text to us, however large; here it would have to be a float.
+            // A trace keeps a number as text, however large it is. serde_json would have to make it a float.
             Err(error) if error.to_string().starts_with("number out of range") => continue,
             Err(error) => panic!("{line}: {error}"),
         };
@@ -134,7 +134,7 @@ fn whatever_the_bytes_every_line_comes_out_once() {
         }
         let mut expected: Vec<Vec<u8>> =
             bytes.split(|byte| *byte == b'\n').map(|line| line.strip_suffix(b"\r").unwrap_or(line).to_vec()).collect();
-        // What follows the last end of a line is a line unless it is nothing at all.
+        // Bytes after the last line end are one more line.
         if bytes.last().is_none_or(|last| *last == b'\n') {
             expected.pop();
         }

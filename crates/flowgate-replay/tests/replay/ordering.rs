@@ -1,4 +1,4 @@
-//! Lines that come late: put in order within a window, told of beyond it.
+//! Late lines: a replay puts them in order within a window, and warns of later ones.
 
 use std::io::Write;
 
@@ -70,7 +70,7 @@ fn lines_beyond_the_window_are_decided_at_the_latest_time_and_told_of_beside_the
     assert_eq!(Trial::new(POLICY, &trace).reorder(61).summary().warnings(), [""; 0]);
 }
 
-/// The last lines of a rotated log and the first ones of the next belong together.
+/// Late lines at the start of a rotated log are put in order with the end of the log before it.
 #[test]
 fn lines_are_put_in_order_across_traces() {
     let config = Config::from_toml(POLICY).unwrap();

@@ -1,4 +1,4 @@
-//! The report in a browser: what it draws, what it says to a pointer and to keys, that it fetches and leaks nothing.
+//! The report in a browser: its charts, its texts under the pointer and the focus, and that it fetches nothing.
 
 use std::path::Path;
 use std::process::Command;
@@ -23,7 +23,7 @@ document.querySelector("iframe").onload = ({ target }) => {
     page.elementFromPoint(place.clientX, place.clientY).dispatchEvent(new view.PointerEvent("pointermove", place));
   };
   const press = (chart, key) => chart.dispatchEvent(new view.KeyboardEvent("keydown", { key, bubbles: true }));
-  // A chart is there for wide and for narrow screens; one of them is shown.
+  // Each chart exists for wide and for narrow screens. One of the two is shown.
   const charts = [...page.querySelectorAll("svg[data-chart]")].filter((chart) => chart.getClientRects().length);
   const timeline = charts.find((chart) => chart.dataset.chart === "timeline");
   const bars = [...timeline.querySelectorAll("g[data-tip]")];
@@ -108,7 +108,7 @@ document.querySelector("iframe").onload = ({ target }) => {
 };
 </script>"##;
 
-/// What the visitor saw.
+/// Opens the report in a browser, and returns what the visitor saw.
 fn visit(directory: &Path, scheme: &str, width: u32) -> Value {
     let visitor = directory.join("visitor.html");
     std::fs::write(&visitor, VISITOR.replace("WIDTH", &width.to_string())).unwrap();
@@ -208,7 +208,7 @@ fn the_report_in_a_browser() {
     assert!(signs.iter().all(|sign| *sign == true), "a table that goes on sideways has a shadow there: {signs:?}");
 }
 
-/// Every bar has its numbers and a height in proportion.
+/// Checks that every bar has its numbers and a height in proportion to them.
 fn check_bars(seen: &Value, summary: &Value) {
     let (bars, periods) = (seen["bars"].as_array().unwrap(), summary["timeline"].as_array().unwrap());
     assert_eq!(bars.len(), periods.len());
@@ -227,7 +227,7 @@ fn check_bars(seen: &Value, summary: &Value) {
     }
 }
 
-/// The curve has the numbers of the summary, and its line has their heights.
+/// Checks that the curve has the numbers of the summary, and that its lines have the right heights.
 fn check_curve(curve: &Value, expected: &Value) {
     let points = expected["points"].as_array().unwrap();
     // Two counts that deny nothing are drawn, and no more.

@@ -1,9 +1,9 @@
-//! Lines of each format: what they give, or what is wrong with them.
+//! Lines of each format: the fields that they give, or the mistake in them.
 
 use flowgate_api::Operation;
 use flowgate_replay::event::{Event, Format};
 
-/// What a line gives, or why it cannot be read.
+/// The content of a line, or the reason why it cannot be read.
 fn read(format: Format, line: &str) -> String {
     let mut event = Event::default();
     if let Err(reason) = format.read(line, &mut event) {
@@ -63,7 +63,7 @@ fn the_combined_log_format_is_read() {
         r#"1.2.3.4 - - [17/May/2015:10:05:03 +0000] "GET http://example.com/a?b HTTP/1.1" 200 5 "-" "x""#,
         r#"AT ip="1.2.3.4" method="GET" path="/a" status="200" header.user-agent="x""#,
     );
-    // One spelling of a path, as behind a gateway; what is none stays as it is.
+    // Every path gets one spelling, as behind a gateway. A target that is not a path stays as it is.
     row(
         r#"1.2.3.4 - - [17/May/2015:10:05:03 +0000] "GET //a/./%62/../c%20d?e HTTP/1.1" 200 5 "-" "x""#,
         r#"AT ip="1.2.3.4" method="GET" path="/a/c d" status="200" header.user-agent="x""#,
@@ -80,7 +80,7 @@ fn the_combined_log_format_is_read() {
         r#"AT ip="1.2.3.4" method="OPTIONS" path="*" status="200" header.user-agent="x""#,
     );
     row(r#"1.2.3.4 - - [17/May/2015:10:05:03 +0000] "-" 408 0 "-" "-""#, r#"AT ip="1.2.3.4" status="408""#);
-    // A leap second is the next minute's first.
+    // A leap second is the first second of the next minute.
     check(
         Format::Combined,
         &[(
@@ -104,9 +104,9 @@ fn logs_with_virtual_hosts_are_read() {
         ("[2001:db8::1]:443 1.2.3.4 - -", r#"ip="1.2.3.4" host="[2001:db8::1]""#),
         ("www.example.com:80 client.example.net - -", r#"ip="client.example.net" host="www.example.com""#),
         ("- 1.2.3.4 - -", r#"ip="1.2.3.4""#),
-        // No client at all.
+        // These lines have no client.
         ("www.example.com:80 - -", r#"host="www.example.com""#),
-        // Clients: by name, with what identd said, with the port of a connection.
+        // Clients by name, with an identd answer, and with a port.
         ("client.example.net - -", r#"ip="client.example.net""#),
         ("client.example.net ann ann", r#"ip="client.example.net" user="ann""#),
         ("1.2.3.4 ann -", r#"ip="1.2.3.4""#),
@@ -164,7 +164,7 @@ fn the_common_log_format_is_read() {
                 r#"10.0.0.1 - - [17/May/2015:10:05:03 +0000] "HEAD /x HTTP/1.1" 301 -"#,
                 r#"1431857103.000000000s ip="10.0.0.1" method="HEAD" path="/x" status="301""#,
             ),
-            // What follows is not looked at.
+            // Text after the last known field is ignored.
             (
                 r#"10.0.0.1 - - [17/May/2015:10:05:03 +0000] "HEAD /x HTTP/1.1" 301 7 "ref" "ua"#,
                 r#"1431857103.000000000s ip="10.0.0.1" method="HEAD" path="/x" status="301""#,

@@ -28,7 +28,8 @@ limits = ["1/s"]
 "#;
 
 fn events() -> Vec<u8> {
-    // Two of a pass, three are denied (the second denial bans), one of b passes, two of evil are denied.
+    // User a passes twice and is denied three times: the second denial bans it. User b passes once, evil is denied
+    // twice.
     let mut events = trace(&[
         (60, "a"),
         (61, "a"),

@@ -1,4 +1,4 @@
-//! What other counts would have done, against replays with those counts.
+//! The curves at other counts, compared with replays at those counts.
 
 use std::fmt::Write;
 
@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::Trial;
 
-/// Requests of some users, more of some than of others, from a generator that is the same each time.
+/// Random requests of some users, some of them busier than others. The generator gives the same requests each time.
 fn requests(number: usize, users: u64) -> Vec<(u64, u64, String)> {
     let mut state = 42_u64;
     let mut next = |below: u64| {

@@ -1,4 +1,4 @@
-//! Where the windows of a calendar end, found by walking: minute by minute, day by day.
+//! The ends of calendar windows, found by walking through time minute by minute and day by day.
 
 use flowgate::Unit;
 use jiff::civil::Weekday;
@@ -32,14 +32,14 @@ fn next(now: u64, unit: u64) -> u64 {
     (now / unit + 1) * unit
 }
 
-/// Zones change their clocks at whole minutes, so that is where hours begin.
+/// Zones change their clocks at whole minutes, so an hour begins at a whole minute.
 fn hour_end(zone: &TimeZone, now: u64) -> u64 {
     let offset = |at| zone.to_offset(timestamp(at));
     let begins = |&at: &u64| local(zone, at).minute() == 0 || offset(at) != offset(at - 1);
     minutes(now, MINUTES).find(begins).unwrap()
 }
 
-/// Dates begin at a quarter of an hour (they have since 1973).
+/// Since 1973, every date begins at a quarter of an hour.
 fn day_end(zone: &TimeZone, now: u64) -> u64 {
     let today = local(zone, now).date();
     minutes(now, QUARTERS).find(|&at| local(zone, at).date() != today).unwrap()

@@ -8,7 +8,7 @@ use flowgate::{Decision, Op, Retry, Span, Verdict};
 use super::naive::{self, Counter, NEVER, PASS, RuleHits};
 use super::specs::{Algorithm, DAYS, MICROS};
 
-/// No counter that was ever used is still in use after this long.
+/// After this long, every counter is as if never used.
 const LONGEST_WAIT: u64 = 38_000 * DAYS;
 
 /// One request of a step. Each of its hits names another counter.
@@ -104,7 +104,7 @@ fn ask(counter: &Counter, earlier: &[u64], cost: u64, now: u64) -> Verdict {
     if cost == 0 || at(now).allowed() {
         return at(now);
     }
-    // A `pace` whose turn is more than 36,500 days away says so at once, as it does to a single request.
+    // A `pace` limit whose turn is more than 36,500 days away denies at once, as it does for a single request.
     let all = earlier.iter().sum::<u64>().saturating_add(cost);
     let is_pace = matches!(counter.spec.algorithm, Algorithm::Pace { .. });
     if is_pace && counter.spec.after.is_none() && counter.check(now, all) == NEVER {
@@ -115,7 +115,7 @@ fn ask(counter: &Counter, earlier: &[u64], cost: u64, now: u64) -> Verdict {
     if !at(now + LONGEST_WAIT).allowed() {
         return NEVER;
     }
-    // In grains, denied after `too_short` and allowed after `enough`.
+    // Both are numbers of grains: the request is denied after `too_short` and allowed after `enough`.
     let (mut too_short, mut enough) = (0, LONGEST_WAIT / grain);
     while enough - too_short > 1 {
         let middle = too_short + (enough - too_short) / 2;
@@ -135,7 +135,7 @@ fn count_shadows(counters: &mut [Counter], parts: &[Part], now: u64) -> Vec<Vec<
     all
 }
 
-/// Charges the rules of a denied step that count denied requests, where they are exceeded.
+/// Charges a denied step to those exceeded rules that count denied requests.
 fn charge_denied(counters: &mut [Counter], parts: &[Part], verdicts: &[Vec<Verdict>], now: u64) {
     for (part, verdicts) in parts.iter().zip(verdicts) {
         if !part.asks() || part.op == Op::Peek {

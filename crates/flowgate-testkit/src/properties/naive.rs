@@ -15,7 +15,7 @@ const MAX_DEBT: u64 = 36_500 * DAYS;
 const MAX_COST: u64 = 1_000_000_000_000;
 const MAX_COUNTED: u64 = (1 << 53) - 1;
 
-/// What one limit knows about one subject.
+/// The state of one limit for one subject.
 #[derive(Clone, Debug)]
 pub struct Counter {
     /// The limit.
@@ -24,7 +24,7 @@ pub struct Counter {
     full_at: i128,
     /// fixed: when the window ends and what was counted in it.
     window: Option<(u64, u64)>,
-    /// sliding: when each was counted, oldest first.
+    /// sliding: when each request was counted, and its units; oldest first.
     log: Vec<(u64, u64)>,
     /// approx: the start of the newest window, the units of the one before it and its own.
     pair: (u64, u64, u64),
@@ -59,7 +59,7 @@ impl Counter {
         }
     }
 
-    /// Counts a request; one that was denied only up to the cap.
+    /// Counts a request. A denied request is counted up to the cap only.
     pub fn charge(&mut self, now: u64, cost: u64, denied: bool) {
         let cost = cost.min(MAX_COST);
         if cost == 0 {
@@ -146,7 +146,7 @@ impl Counter {
                 match () {
                     () if cost > n => NEVER,
                     () if fits(now) => PASS,
-                    // Room comes only when something leaves.
+                    // Room comes only when an entry leaves the log.
                     () => {
                         let mut leaving = self.log.iter().map(|(counted, _)| counted + p);
                         after(leaving.find(|&at| at > now && fits(at)).unwrap() - now)
@@ -163,7 +163,8 @@ impl Counter {
                 match () {
                     () if cost > n => NEVER,
                     () if fits(now) => PASS,
-                    // What fits once fits from then on: halve the wait, in microseconds, until it is found.
+                    // If a cost fits after some wait, it fits after every longer wait. So the wait is found by halving,
+                    // in microseconds.
                     () => {
                         let ahead = self.pair.0.saturating_sub(now);
                         let (mut short, mut enough) = (0, (ahead + 2 * p).div_ceil(MICROS));
@@ -196,7 +197,7 @@ impl Counter {
                 self.log.retain(|&(counted, _)| now < counted + p);
                 let newest = self.log.last().map_or(0, |&(counted, _)| counted);
                 self.log.push((self.stamp(now).max(newest), cost));
-                // The newest N units.
+                // The log keeps the newest N units.
                 while let Some(surplus) = self.total().checked_sub(n).filter(|&surplus| surplus > 0) {
                     let oldest = &mut self.log[0].1;
                     *oldest -= surplus.min(*oldest);
@@ -236,7 +237,7 @@ impl Counter {
             Algorithm::Approx => {
                 let (start, previous, current) = self.pair_at(now);
                 let current = current.saturating_sub(cost);
-                // With nothing left it is as if never used: no window is the newest.
+                // If no unit is left, the counter is as if never used, without a newest window.
                 self.pair = if previous + current == 0 { (0, 0, 0) } else { (start, previous, current) };
             }
         }
@@ -281,7 +282,7 @@ impl Counter {
         i128::from(nanos) * i128::from(self.spec.micros)
     }
 
-    /// The steps that `cost` units take: P each, in millionths.
+    /// The steps for `cost` units: P for each unit, in millionths.
     fn units(&self, cost: u64) -> i128 {
         i128::from(cost) * i128::from(self.spec.period) * 1_000_000
     }
@@ -292,7 +293,7 @@ impl Counter {
         ((fraction + n - 1) / n) as u64
     }
 
-    /// sliding: the time that is kept for a unit.
+    /// sliding: the instant that the log keeps for a unit.
     fn stamp(&self, now: u64) -> u64 {
         if self.spec.count() <= 1_024 {
             return now;
@@ -322,9 +323,9 @@ impl Counter {
     }
 }
 
-/// Allowed at once.
+/// The verdict of a request that is allowed at once.
 pub const PASS: Verdict = Verdict::Allow { delay: Span::ZERO };
-/// Denied for good.
+/// The verdict of a request that never passes.
 pub const NEVER: Verdict = Verdict::Deny(Retry::Never);
 
 fn after(nanos: u64) -> Verdict {

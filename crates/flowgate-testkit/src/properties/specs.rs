@@ -17,7 +17,7 @@ pub const DAYS: u64 = 86_400 * SECONDS;
 pub struct Spec {
     /// The limit itself.
     pub limit: Limit,
-    /// Its algorithm with the algorithm's own numbers.
+    /// The limit's algorithm with its own numbers.
     pub algorithm: Algorithm,
     /// N in millionths.
     pub micros: u64,
@@ -50,7 +50,7 @@ pub enum Algorithm {
     Approx,
 }
 
-/// How long a window is.
+/// The length of a window.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Window {
     /// This many nanoseconds.
@@ -91,7 +91,7 @@ impl Spec {
         self.micros / 1_000_000
     }
 
-    /// The most units that one take can have.
+    /// The most units that a single take can ask for and pass.
     pub fn most(&self) -> u64 {
         match self.algorithm {
             Algorithm::Bucket { burst } | Algorithm::Pace { burst, .. } => burst,
@@ -117,7 +117,7 @@ pub fn any_spec() -> impl Strategy<Value = Spec> {
     let plain = prop_oneof![bucket(), pace(), fixed(), calendar(), sliding(), approx()];
     (plain, prop::option::weighted(0.3, after)).prop_map(|(spec, after)| {
         let Some(after) = after else { return spec };
-        // One zone is enough for both periods.
+        // A limit has one time zone for both of its periods.
         let after = if spec.limit.tz().is_some() { after.split(" tz=").next().unwrap() } else { &after };
         Spec::parse(&format!("{}{after}", spec.limit)).unwrap()
     })
@@ -166,7 +166,7 @@ pub fn approx() -> impl Strategy<Value = Spec> {
     (count(), period()).prop_filter_map("a limit", |(n, p)| Spec::parse(&format!("approx {n}/{p}")))
 }
 
-/// Around the edge of the grid of sliding, and of every magnitude.
+/// Counts around the edge of the grid of `sliding`, and of every magnitude.
 fn count() -> impl Strategy<Value = u64> {
     prop_oneof![
         4 => 1..12u64,
@@ -213,7 +213,7 @@ pub fn start() -> impl Strategy<Value = u64> {
     prop_oneof![1 => Just(0), 4 => LATELY..LATELY + 400 * DAYS, 1 => 0..5_000_000_000 * SECONDS]
 }
 
-/// One operation of a trace, relative to what came before and to the limit's own numbers.
+/// One operation of a trace. Its cost and time depend on the answer before it and on the limit's own numbers.
 #[derive(Clone, Debug)]
 pub struct Step {
     /// The operation.
@@ -239,7 +239,7 @@ enum Gap {
     Part(u64),
     /// This part of the time for one unit, in 256ths.
     Interval(u64),
-    /// Until the last wait, or the last reset, is over; or a nanosecond less.
+    /// Until the last wait or the last reset is over, or one nanosecond earlier.
     Wait(u64),
     Reset(u64),
     Back(u64),
@@ -250,7 +250,7 @@ pub fn takes() -> impl Strategy<Value = Step> {
     (Just(Op::Take), cost(), gap(false)).prop_map(|(op, cost, gap)| Step { op, cost, gap })
 }
 
-/// All operations, at times of which some run back.
+/// All operations. Some of their times lie before the time of the previous step.
 pub fn any_step() -> impl Strategy<Value = Step> {
     let op = prop_oneof![6 => Just(Op::Take), 2 => Just(Op::Peek), 1 => Just(Op::Record), 1 => Just(Op::CheckAndRecord),
         1 => Just(Op::Refund)];

@@ -114,7 +114,7 @@ pub fn traces() -> Vec<Trace> {
     traces
 }
 
-/// The traces whose time never runs back, as a server's clock.
+/// The traces whose time never runs back. A server's clock never does, either.
 pub fn forward_traces() -> Vec<Trace> {
     let mut traces = traces();
     traces.retain(|trace| trace.steps.is_sorted_by_key(|step| step.at_us));

@@ -98,7 +98,7 @@ async fn a_client_that_aborts_its_requests_is_limited() {
         reached.notified().await;
         drop(client);
     }
-    // The server has noticed that all of them left.
+    // The server has noticed that all clients left.
     let all_left = async {
         while left.load(Relaxed) < LIMIT {
             tokio::task::yield_now().await;

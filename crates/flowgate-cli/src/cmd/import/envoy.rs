@@ -14,7 +14,7 @@ use rules::ImportedRules;
 use tree::{Domain, composite_twice, shown};
 use yaml::{Mistake, Place};
 
-/// The largest file.
+/// The most bytes of a file.
 const MAX_FILE_BYTES: u64 = 16 << 20;
 
 /// Print the configuration of envoyproxy/ratelimit as TOML

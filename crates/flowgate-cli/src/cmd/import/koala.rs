@@ -29,7 +29,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<()> {
     for loss in file.inexpressible() {
         eprintln!("warning: {loss}");
     }
-    // Where the output is most likely kept; a directory that is gone makes whole paths.
+    // Most users keep the output in the current directory. If that directory is gone, paths are absolute.
     let here = std::env::current_dir().unwrap_or_default();
     terminal::print(&file.to_toml(&here))
 }

@@ -6,7 +6,7 @@ use flowgate::{Clock, Span, Time};
 use flowgate_replay::Progress;
 use flowgate_replay::format::grouped;
 
-/// A line that changes more often is hard to read.
+/// People cannot read a line that changes more often.
 const REFRESH_INTERVAL: Span = Span::from_millis(100);
 const BAR_WIDTH_CHARS: u64 = 24;
 
@@ -20,7 +20,7 @@ pub(super) struct Bar {
 }
 
 impl Bar {
-    /// The bar of a replay of this number of traces.
+    /// The bar of a replay of this many traces.
     pub(super) fn new(traces: usize) -> Bar {
         let is_dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
         let clock = (io::stderr().is_terminal() && !is_dumb).then_some(Clock::System);

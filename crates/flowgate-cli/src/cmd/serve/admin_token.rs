@@ -1,4 +1,4 @@
-//! Gives a server an admin token of its own where the configuration has none.
+//! Gives a server an admin token of its own if the configuration has none.
 
 use std::path::PathBuf;
 

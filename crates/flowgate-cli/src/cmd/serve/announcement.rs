@@ -1,4 +1,4 @@
-//! What `flowgate serve` says when it is ready.
+//! The announcement of `flowgate serve` once it is ready.
 
 use std::io::{self, IsTerminal};
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -11,7 +11,7 @@ use flowgate_server::Server;
 use super::admin_token::MadeToken;
 use crate::state_directory;
 
-/// Says what is in force: to people line by line, to a machine as one event.
+/// Announces what is in force: to people in lines, to machines as one event.
 pub(super) fn announce(server: &Server, file: Option<&Path>, config: &Config, made: Option<&MadeToken>) {
     let version = env!("FLOWGATE_VERSION");
     let origin = file.map_or_else(|| "the defaults".to_owned(), |file| file.display().to_string());
@@ -54,7 +54,7 @@ pub(super) fn announce(server: &Server, file: Option<&Path>, config: &Config, ma
     if server.listening.grpc != ListenAddress::Off {
         eprintln!("  grpc    {grpc}");
     }
-    // A log must not hold the token: only a person sees the link.
+    // The log must not hold the token, so only a terminal gets the link.
     if io::stderr().is_terminal()
         && let Some(link) = console_link(&server.listening.http, config, made)
     {
@@ -72,8 +72,8 @@ fn url(scheme: &str, address: &ListenAddress) -> String {
     }
 }
 
-/// The address of the console. With a token that the server has made, it logs in: a browser sends the part after `#` to
-/// no server. A token of the configuration is not shown.
+/// The address of the console. If the server has made its own token, the link logs in: a browser sends the part after
+/// `#` to no server. A token of the configuration is not shown.
 fn console_link(http: &ListenAddress, config: &Config, made: Option<&MadeToken>) -> Option<String> {
     let mut address = http.tcp()?;
     if !config.console.enabled {
@@ -90,7 +90,7 @@ fn console_link(http: &ListenAddress, config: &Config, made: Option<&MadeToken>)
 
 /// A command that shows that the server answers. Over TLS it names files that only its reader knows.
 fn try_it(Listen { http, resp, .. }: &Listen, config: &Config) -> Option<String> {
-    // Who brings Koala's rules has clients that ask over HTTP.
+    // An operator with Koala's rules has clients that ask over HTTP.
     if let (true, ListenAddress::Tcp(address), None) = (config.koala.rules.is_some(), http, &config.tls) {
         return Some(format!("curl 'http://{address}/rule/browse?act=ask&uid=42'"));
     }
@@ -116,8 +116,8 @@ fn try_it(Listen { http, resp, .. }: &Listen, config: &Config) -> Option<String>
     }
 }
 
-/// Where counters live; an address is shown without its password.
-/// Where counters are. Durable ones are in `state` unless the configuration names a directory.
+/// The place of the counters. An address is shown without its password. Durable counters are in `state` unless the
+/// configuration names a directory.
 fn describe_store(store: &Store, state: Option<&Path>) -> String {
     match store.redis.as_ref().map(|redis| &redis.servers) {
         None => format!("memory, at most {}{}", store.max_memory, describe_durable(&store.durable, state)),

@@ -1,4 +1,4 @@
-//! Descriptors: each connection takes one, and a process has few unless it asks for more.
+//! File descriptors: each connection takes one, and a process has few unless it asks the system for more.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use flowgate_engine::config::{Config, ListenAddress};
 /// The descriptors that the server uses besides connections: listeners, event loops, files that it reads, the store.
 const RESERVE: u64 = 256;
 
-/// The system allows fewer than the configuration may need.
+/// The system allows fewer descriptors than the configuration may need.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Shortage {
     needed: u64,

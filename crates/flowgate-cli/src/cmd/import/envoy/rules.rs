@@ -22,7 +22,7 @@ const HEAD: &str = "\
 # `\"fixed 60/min tz=UTC\"` never does.
 ";
 
-/// The TOML, and what it lacks of the original.
+/// The TOML, and what it cannot express of the original.
 #[derive(Debug, Default)]
 pub(super) struct ImportedRules {
     pub(super) toml: String,
@@ -108,7 +108,7 @@ impl ImportedRules {
         }
     }
 
-    /// The name that the limit has, or one of domain, keys and values.
+    /// The name of the limit, or else a name made of the domain, the keys and the values.
     fn free_name(&mut self, domain: &str, path: &[(&Descriptor, Field)], own: Option<&str>) -> String {
         if let Some(own) = own.filter(|own| is_name(own) && !self.names.contains(*own)) {
             self.names.insert(own.to_owned());
@@ -178,7 +178,7 @@ fn not_matching(sibling: &Descriptor) -> String {
     toml_string(&format!("!{}", matching(&sibling.key, sibling.value.as_deref().unwrap_or_default())))
 }
 
-/// A pattern whose `*` is any text: a glob where it reads as one, else a regular expression.
+/// A pattern in which `*` is any text: as a glob if it can be written so, else as a regular expression.
 fn matching(key: &str, pattern: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "_-/*".contains(c);
     let reads_as_glob = pattern.starts_with(|c: char| c.is_ascii_alphabetic()) && pattern.chars().all(plain);
@@ -200,7 +200,7 @@ fn one_line(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
-/// Joins the descriptors of a domain that stands in several files.
+/// Joins the descriptors of a domain that several files define.
 pub(super) fn merge(domains: Vec<Domain>) -> Vec<Domain> {
     let (mut merged, mut places): (Vec<Domain>, HashMap<String, usize>) = (Vec::new(), HashMap::new());
     for domain in domains {

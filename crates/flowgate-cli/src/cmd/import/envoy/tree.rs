@@ -9,7 +9,7 @@ pub(super) struct Domain {
     pub(super) descriptors: Vec<Descriptor>,
 }
 
-/// One key, or one key and value, and what stands below it.
+/// A node: one key, or one key and value, and the nodes below it.
 #[derive(Debug, Default)]
 pub(super) struct Descriptor {
     pub(super) at: Place,
@@ -25,7 +25,7 @@ pub(super) struct Descriptor {
     pub(super) left_out: Vec<(Place, String)>,
 }
 
-/// What a node grants.
+/// The limit of a node.
 #[derive(Debug, Default)]
 pub(super) struct RateLimit {
     pub(super) name: Option<String>,
@@ -69,7 +69,7 @@ impl Descriptor {
     }
 }
 
-/// Reads a file.
+/// Reads the domain of a file, and the place of its name.
 pub(super) fn read(root: &Node) -> Result<(Domain, Place), Mistake> {
     let (mut domain, mut at) = (Domain::default(), root.at);
     for (key, value) in root.map()? {
@@ -88,7 +88,7 @@ pub(super) fn read(root: &Node) -> Result<(Domain, Place), Mistake> {
     Ok((domain, at))
 }
 
-/// The first key, or key and value, that stands twice among siblings: its second place.
+/// The first of siblings whose key and value another sibling before it has.
 pub(super) fn composite_twice<'d>(descriptors: impl IntoIterator<Item = &'d Descriptor>) -> Option<&'d Descriptor> {
     let mut seen = std::collections::HashSet::new();
     descriptors.into_iter().find(|descriptor| !seen.insert((&descriptor.key, &descriptor.value)))

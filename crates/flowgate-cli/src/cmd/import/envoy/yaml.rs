@@ -1,11 +1,11 @@
-//! A YAML document as a tree that knows places.
+//! A YAML document as a tree whose nodes have their places.
 
 use std::collections::HashMap;
 use std::fmt;
 
 use saphyr_parser::{Event, Parser, Span};
 
-/// The most nodes of a document, those of aliases included.
+/// The most nodes of a document, including those that aliases repeat.
 const MAX_NODES: usize = 1_000_000;
 /// The deepest nesting.
 const MAX_DEPTH: usize = 64;
@@ -57,7 +57,7 @@ impl Node {
         }
     }
 
-    /// The items of a list; none of a value that is empty.
+    /// The items of a list; an empty value has no items.
     pub(super) fn list(&self) -> Result<&[Node], Mistake> {
         match &self.value {
             Value::List(items) => Ok(items),
