@@ -52,7 +52,7 @@ impl Decider {
     /// No bans, and the counters of `memory`.
     pub fn new(memory: MemoryStore) -> Decider {
         let (bans, imposed, ban_ids) = (ManualBans::default(), ImposedBans::default(), BanIds::default());
-        let ad_hoc = memory.counter(&key::ad_hoc_counter());
+        let ad_hoc = memory.counter(key::AD_HOC_COUNTER);
         Decider { bans, imposed, ban_ids, memory, ad_hoc }
     }
 
@@ -167,7 +167,7 @@ impl Decider {
         evaluation: &mut Evaluation,
         add: impl Fn(&mut Evaluation, &Rule, Step),
     ) {
-        let mut subjects = Subjects::new(rules, values, &self.memory);
+        let mut subjects = Subjects::new(rules, values);
         for (rule, list) in rules.matching(values) {
             if !list.limits.is_empty() {
                 let subject = subjects.counted_by(rule);
@@ -228,7 +228,7 @@ impl Decider {
     /// that deny the request because they hold everywhere. Answers what a peek of cost 0 answers then.
     pub fn reset_by(&self, rules: &RuleSet, request: &Request<'_>, at: impl Into<Reading>) -> Decision {
         let values = rules.read(request);
-        let mut subjects = Subjects::new(rules, &values, &self.memory);
+        let mut subjects = Subjects::new(rules, &values);
         for (rule, _) in rules.matching(&values) {
             let subject = subjects.counted_by(rule);
             for counter in rules.counter_ids(rule) {

@@ -104,7 +104,7 @@ impl Decider {
         let mut plan = self.plan(rules, Op::Peek, request, now);
         let values = rules.read(request);
         let banning = rules.rules.iter().filter(|rule| rule.ban_scope().is_some()).take(MAX_BANNING_RULES);
-        plan.watch(banning, &values, &mut Subjects::new(rules, &values, self.memory()));
+        plan.watch(banning, &values, &mut Subjects::new(rules, &values));
         plan
     }
 }

@@ -7,58 +7,7 @@
 //! Invariant  Every text is preceded by its length and every key by what it is, so `{a: "b:c"}` and `{a: "b", ..}`
 //!            cannot meet, nor can a caller's ad hoc key be taken for a rule's subject.
 
-use flowgate::{Algorithm, Limit, Unit};
-
-/// The bytes of a key. The usual one fits without an allocation, and pieces of it are put in place without a call.
-#[derive(Clone, Debug)]
-pub(crate) struct KeyBytes {
-    inline: [u8; 128],
-    length: usize,
-    /// The whole key, once it is longer than `inline`.
-    long: Vec<u8>,
-}
-
-impl KeyBytes {
-    #[inline]
-    fn push(&mut self, bytes: &[u8]) {
-        let end = self.length + bytes.len();
-        match self.inline.get_mut(self.length..end) {
-            Some(place) if self.long.is_empty() => place.copy_from_slice(bytes),
-            _ => self.push_long(bytes),
-        }
-        self.length = end;
-    }
-
-    /// Adds a field of a subject.
-    #[inline]
-    pub(crate) fn push_field(&mut self, name: &NameInKey, value: &str) {
-        self.push(&name.0);
-        push_text(self, value.as_bytes());
-    }
-
-    #[cold]
-    fn push_long(&mut self, bytes: &[u8]) {
-        if self.long.is_empty() {
-            self.long.extend_from_slice(&self.inline[..self.length]);
-        }
-        self.long.extend_from_slice(bytes);
-    }
-}
-
-impl std::ops::Deref for KeyBytes {
-    type Target = [u8];
-
-    #[inline]
-    fn deref(&self) -> &[u8] {
-        if self.long.is_empty() { &self.inline[..self.length] } else { &self.long }
-    }
-}
-
-impl PartialEq for KeyBytes {
-    fn eq(&self, other: &KeyBytes) -> bool {
-        **self == **other
-    }
-}
+use flowgate::{Algorithm, Limit, MemoryStore, SubjectHasher, Unit};
 
 /// What a key names: its first byte.
 #[derive(Clone, Copy)]
@@ -73,52 +22,57 @@ enum KeyKind {
 }
 
 /// The subject of no field yet: the `by` fields are pushed in the order of their names.
-#[inline]
-pub(crate) fn subject() -> KeyBytes {
-    start(KeyKind::Subject)
+pub(crate) fn subject(memory: &MemoryStore) -> SubjectHasher {
+    start_subject(memory, KeyKind::Subject)
 }
 
-/// The name of a field as it stands in the key of a subject.
-#[derive(Clone, Debug)]
-pub(crate) struct NameInKey(Box<[u8]>);
-
-impl NameInKey {
-    pub(crate) fn new(name: &str) -> NameInKey {
-        NameInKey([&length(name.as_bytes()), name.as_bytes()].concat().into())
-    }
+/// The subject of a rule without `by`, to which the name of the rule is pushed.
+pub(crate) fn all(memory: &MemoryStore) -> SubjectHasher {
+    start_subject(memory, KeyKind::All)
 }
 
-/// The subject of a rule without `by`.
-pub(crate) fn all(rule: &str) -> KeyBytes {
-    let mut key = start(KeyKind::All);
-    key.push(rule.as_bytes());
-    key
+fn start_subject(memory: &MemoryStore, kind: KeyKind) -> SubjectHasher {
+    let mut subject = memory.subject_hasher();
+    subject.push(&[kind as u8]);
+    subject
+}
+
+/// The value of a field in a subject, and the name before it.
+// Inlined, so that the state of the hash stays in registers.
+#[inline(always)]
+pub(crate) fn push_text(subject: &mut SubjectHasher, text: &str) {
+    subject.push_number(text.len() as u64);
+    subject.push(text.as_bytes());
 }
 
 /// The name space of the callers' ad hoc keys, which are hashed as they are: they are asked for most.
 pub(crate) const AD_HOC_SPACE: u8 = KeyKind::AdHoc as u8;
 
 /// The one counter of an ad hoc key, whatever limit the caller names.
-pub(crate) fn ad_hoc_counter() -> KeyBytes {
-    start(KeyKind::AdHocCounter)
-}
+pub(crate) const AD_HOC_COUNTER: &[u8] = &[KeyKind::AdHocCounter as u8];
 
 /// The counter of a rule's limit. `nth` tells limits of one algorithm and period apart.
-pub(crate) fn limit_counter(rule: &str, limit: &Limit, nth: usize) -> KeyBytes {
-    let mut key = start(KeyKind::LimitCounter);
-    push_text(&mut key, rule.as_bytes());
+pub(crate) fn limit_counter(rule: &str, limit: &Limit, nth: usize) -> Vec<u8> {
     let (algorithm, period) = identity(limit);
-    push_text(&mut key, algorithm.name().as_bytes());
-    key.push(&period.to_le_bytes());
-    key.push(&(nth as u64).to_le_bytes());
+    let mut key = text_in(KeyKind::LimitCounter, rule);
+    key.extend(length(algorithm.name()));
+    key.extend(algorithm.name().as_bytes());
+    key.extend(period.to_le_bytes());
+    key.extend((nth as u64).to_le_bytes());
     key
 }
 
 /// Where a rule keeps its bans and strikes.
-pub(crate) fn ban_counter(rule: &str) -> KeyBytes {
-    let mut key = start(KeyKind::BanCounter);
-    push_text(&mut key, rule.as_bytes());
-    key
+pub(crate) fn ban_counter(rule: &str) -> Vec<u8> {
+    text_in(KeyKind::BanCounter, rule)
+}
+
+fn text_in(kind: KeyKind, text: &str) -> Vec<u8> {
+    [&[kind as u8], &length(text)[..], text.as_bytes()].concat()
+}
+
+fn length(text: &str) -> [u8; 8] {
+    (text.len() as u64).to_le_bytes()
 }
 
 /// What must stay for a limit's counter to survive an edit: the algorithm and the period's length in nanoseconds (0
@@ -128,35 +82,19 @@ pub(crate) fn identity(limit: &Limit) -> (Algorithm, u64) {
     (limit.algorithm(), period.and_then(|period| period.length()).map_or(0, |length| length.as_nanos()))
 }
 
-#[inline]
-fn start(kind: KeyKind) -> KeyBytes {
-    let mut inline = [0; 128];
-    inline[0] = kind as u8;
-    KeyBytes { inline, length: 1, long: Vec::new() }
-}
-
-#[inline]
-fn push_text(key: &mut KeyBytes, text: &[u8]) {
-    key.push(&length(text));
-    key.push(text);
-}
-
-fn length(text: &[u8]) -> [u8; 8] {
-    (text.len() as u64).to_le_bytes()
-}
-
 #[cfg(test)]
 mod tests {
+    use flowgate::Subject;
     use proptest::prelude::*;
 
     use super::*;
 
     type Fields = Vec<(String, String)>;
 
-    fn bytes(fields: &Fields) -> KeyBytes {
-        let mut key = subject();
-        fields.iter().for_each(|(name, value)| key.push_field(&NameInKey::new(name), value));
-        key
+    fn key(memory: &MemoryStore, fields: &Fields) -> Subject {
+        let mut key = subject(memory);
+        fields.iter().flat_map(|(name, value)| [name, value]).for_each(|text| push_text(&mut key, text));
+        key.subject()
     }
 
     proptest! {
@@ -165,8 +103,25 @@ mod tests {
             a in proptest::collection::vec(("[ab:\0]{0,3}", "[ab:\0]{0,3}"), 0..3),
             b in proptest::collection::vec(("[ab:\0]{0,3}", "[ab:\0]{0,3}"), 0..3),
         ) {
-            prop_assert_eq!(bytes(&a) == bytes(&b), a == b);
+            let memory = MemoryStore::default();
+            prop_assert_eq!(key(&memory, &a) == key(&memory, &b), a == b);
         }
+    }
+
+    /// A journal keeps the hashes of these bytes.
+    #[test]
+    fn the_bytes_of_a_key_never_change() {
+        let memory = MemoryStore::default();
+        let fields = [("act", "reply"), ("user", "42")].map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let bytes = b"\x01\x03\0\0\0\0\0\0\0act\x05\0\0\0\0\0\0\0reply\x04\0\0\0\0\0\0\0user\x02\0\0\0\0\0\0\042";
+        assert_eq!(key(&memory, &fields.into()), memory.subject(bytes));
+        let mut of_rule = all(&memory);
+        of_rule.push(b"reply");
+        assert_eq!(of_rule.subject(), memory.subject(b"\x06reply"));
+        assert_eq!(AD_HOC_COUNTER, [5]);
+        assert_eq!(ban_counter("r"), b"\x04\x01\0\0\0\0\0\0\0r");
+        let counter = b"\x03\x01\0\0\0\0\0\0\0r\x05\0\0\0\0\0\0\0fixed\0\xca\x9a\x3b\0\0\0\0\x01\0\0\0\0\0\0\0";
+        assert_eq!(limit_counter("r", &"fixed 5/s".parse().unwrap(), 1), counter);
     }
 
     #[test]

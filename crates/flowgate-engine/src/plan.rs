@@ -7,7 +7,7 @@ mod outcomes;
 
 use std::sync::Arc;
 
-use flowgate::{BanHit, CounterId, Hit, Key, MemoryStore, Op, Subject, Time};
+use flowgate::{BanHit, CounterId, Hit, Key, Op, Subject, Time};
 use smallvec::SmallVec;
 
 use crate::decision::Decision;
@@ -157,14 +157,9 @@ impl<'r> Plan<'r> {
 
     /// Shows every matching rule to `include`, top to bottom, and whether it has limits. Applies the limits of those that
     /// are to be included. For fronts that decide otherwise than [`Decider::plan`](crate::Decider::plan).
-    pub fn add_matching(
-        &mut self,
-        request: &Request<'_>,
-        memory: &MemoryStore,
-        mut include: impl FnMut(&Rule, bool) -> Include,
-    ) {
+    pub fn add_matching(&mut self, request: &Request<'_>, mut include: impl FnMut(&Rule, bool) -> Include) {
         let values = self.rules.read(request);
-        let mut subjects = Subjects::new(self.rules, &values, memory);
+        let mut subjects = Subjects::new(self.rules, &values);
         for (rule, limits) in self.rules.matching(&values) {
             match include(rule, !limits.limits.is_empty()) {
                 Include::Yes => self.limit(rule, subjects.counted_by(rule), limits),
@@ -175,12 +170,12 @@ impl<'r> Plan<'r> {
     }
 
     /// Applies the limits of the rule at a position, if it has some and matches the request.
-    pub fn add_rule(&mut self, position: u32, request: &Request<'_>, memory: &MemoryStore) {
+    pub fn add_rule(&mut self, position: u32, request: &Request<'_>) {
         let (rule, values) = (self.rules.rule(position), self.rules.read(request));
         if let Ok(limits) = self.rules.check(rule, &values)
             && !limits.limits.is_empty()
         {
-            self.limit(rule, Subjects::new(self.rules, &values, memory).counted_by(rule), limits);
+            self.limit(rule, Subjects::new(self.rules, &values).counted_by(rule), limits);
         }
     }
 

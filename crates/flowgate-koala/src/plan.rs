@@ -39,10 +39,10 @@ impl KoalaRules {
     }
 
     /// Plans the questions of a request to the store. The caller has checked [bans by hand](KoalaRules::ban) before.
-    pub fn plan(&self, decider: &Decider, ask: KoalaAsk, request: &Request<'_>) -> KoalaPlan<'_> {
+    pub fn plan(&self, ask: KoalaAsk, request: &Request<'_>) -> KoalaPlan<'_> {
         let mut direct = SmallVec::new();
         let mut plan = Plan::new(&self.set, ask.op(), 1);
-        plan.add_matching(request, decider.memory(), |rule, has_limits| {
+        plan.add_matching(request, |rule, has_limits| {
             if has_limits {
                 return Include::Yes;
             }
@@ -60,27 +60,22 @@ impl KoalaRules {
 
     /// Decides a request by the counters in memory.
     pub fn decide(&self, decider: &Decider, ask: KoalaAsk, request: &Request<'_>, now: Time) -> KoalaAnswer {
-        let mut plan = self.plan(decider, ask, request);
+        let mut plan = self.plan(ask, request);
         decider.memory().apply_plan(&mut plan.plan, now);
         self.conclude(ask, &plan)
     }
 
     /// Plans feedback: each leak rule that matches gets its own number of units back.
-    pub fn feedback_plans(
-        &self,
-        decider: &Decider,
-        erase: KoalaErase,
-        request: &Request<'_>,
-    ) -> SmallVec<[Plan<'_>; 2]> {
+    pub fn feedback_plans(&self, erase: KoalaErase, request: &Request<'_>) -> SmallVec<[Plan<'_>; 2]> {
         let mut erased: SmallVec<[(u32, u64); 2]> = SmallVec::new();
-        Plan::new(&self.set, Op::Refund, 0).add_matching(request, decider.memory(), |rule, _| {
+        Plan::new(&self.set, Op::Refund, 0).add_matching(request, |rule, _| {
             let units = self.erased_units(rule.position(), erase);
             erased.extend(units.map(|units| (rule.position() as u32, units)));
             Include::No
         });
         let plan = |(rule, units)| {
             let mut plan = Plan::new(&self.set, Op::Refund, units);
-            plan.add_rule(rule, request, decider.memory());
+            plan.add_rule(rule, request);
             plan
         };
         erased.into_iter().map(plan).collect()
@@ -88,23 +83,23 @@ impl KoalaRules {
 
     /// Gives units back to the counters in memory.
     pub fn feedback(&self, decider: &Decider, erase: KoalaErase, request: &Request<'_>, now: Time) {
-        for mut plan in self.feedback_plans(decider, erase, request) {
+        for mut plan in self.feedback_plans(erase, request) {
             decider.memory().apply_plan(&mut plan, now);
         }
     }
 
     /// Plans the question how much the rule with this number has counted for a request; `None`: no rule has this
     /// number. If the rule has no counter, or does not match, the plan has no hits.
-    pub fn value_plan(&self, decider: &Decider, number: u32, request: &Request<'_>) -> Option<Plan<'_>> {
+    pub fn value_plan(&self, number: u32, request: &Request<'_>) -> Option<Plan<'_>> {
         let rule = self.position(number)?;
         let mut plan = Plan::new(&self.set, Op::Peek, 0);
-        plan.add_rule(rule, request, decider.memory());
+        plan.add_rule(rule, request);
         Some(plan)
     }
 
     /// How much the rule with this number has counted in memory for a request; `None`: no rule has this number.
     pub fn value(&self, decider: &Decider, number: u32, request: &Request<'_>, now: Time) -> Option<u64> {
-        let mut plan = self.value_plan(decider, number, request)?;
+        let mut plan = self.value_plan(number, request)?;
         decider.memory().apply_plan(&mut plan, now);
         Some(KoalaRules::concluded_value(plan.outcomes()))
     }

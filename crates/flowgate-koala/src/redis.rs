@@ -55,14 +55,14 @@ impl OwnedKoalaPlan {
 
 impl KoalaRules {
     /// The plans of feedback for Redis, one for each rule.
-    pub fn owned_feedback(&self, decider: &Decider, erase: KoalaErase, request: &Request<'_>) -> Vec<OwnedPlan> {
-        let plans = self.feedback_plans(decider, erase, request).into_iter();
+    pub fn owned_feedback(&self, erase: KoalaErase, request: &Request<'_>) -> Vec<OwnedPlan> {
+        let plans = self.feedback_plans(erase, request).into_iter();
         plans.map(|plan| OwnedPlan::new(&self.set, &plan, request)).collect()
     }
 
     /// Plans the question to Redis how much the rule with this number has counted for a request; `None`: no rule has
     /// this number.
-    pub fn owned_value(&self, decider: &Decider, number: u32, request: &Request<'_>) -> Option<OwnedPlan> {
-        Some(OwnedPlan::new(&self.set, &self.value_plan(decider, number, request)?, request))
+    pub fn owned_value(&self, number: u32, request: &Request<'_>) -> Option<OwnedPlan> {
+        Some(OwnedPlan::new(&self.set, &self.value_plan(number, request)?, request))
     }
 }

@@ -106,7 +106,7 @@ impl Service {
             (Some(banned), _) => Pending::Now(banned),
             (None, None) => Pending::Now(rules.decide(&self.decider, ask, request, at.now)),
             (None, Some(shared)) => {
-                let plan = rules.plan(&self.decider, ask, request);
+                let plan = rules.plan(ask, request);
                 match plan.plan.asks_redis() {
                     true => shared.ask(&KoalaQuestion { koala, ask, plan: &plan, request }, at),
                     false => Pending::Now(rules.conclude(ask, &plan)),
@@ -142,7 +142,7 @@ impl Service {
             koala.rules.feedback(&self.decider, erase, request, self.now());
             return self.kept(true, Ok(()), |given| given);
         };
-        let plans = koala.rules.owned_feedback(&self.decider, erase, request).into_iter();
+        let plans = koala.rules.owned_feedback(erase, request).into_iter();
         let given = plans.map(|plan| shared.ask_redis(OutcomesQuestion { plan, conclude: |_| () }, self.now()));
         Answer::fold(given, Ok(()), Result::and)
     }
@@ -161,7 +161,7 @@ impl Service {
         let Some(shared) = self.shared.as_ref() else {
             return Answer::Now(Ok(koala.rules.value(&self.decider, number, request, self.now())));
         };
-        match koala.rules.owned_value(&self.decider, number, request) {
+        match koala.rules.owned_value(number, request) {
             None => Answer::Now(Ok(None)),
             Some(plan) if plan.groups() == 0 => Answer::Now(Ok(Some(0))),
             Some(plan) => {

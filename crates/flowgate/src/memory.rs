@@ -29,7 +29,7 @@ use std::sync::atomic::Ordering::Relaxed;
 pub use budget::WhenFull;
 pub use changes::VisitCursor;
 pub use database::Database;
-pub use key::{CounterId, Key, Seed, Subject};
+pub use key::{CounterId, Key, Seed, Subject, SubjectHasher};
 pub use load::{LoadAt, LoadOutcome};
 pub use record::{Record, Records};
 
@@ -149,6 +149,11 @@ impl MemoryStore {
     #[inline]
     pub fn subject(&self, bytes: &[u8]) -> Subject {
         self.seed.subject(bytes)
+    }
+
+    /// Hashes a subject piece by piece; [`MemoryStore::subject`] gives the same for all of its bytes.
+    pub fn subject_hasher(&self) -> SubjectHasher {
+        SubjectHasher::new(self.seed)
     }
 
     /// As [`MemoryStore::subject`], in a name space of its own: what the same bytes name in another is another subject.

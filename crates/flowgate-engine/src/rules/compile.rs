@@ -65,7 +65,7 @@ impl RuleSet {
         Ok(RuleSet {
             rules,
             index,
-            subjects: subjects.iter().map(|by| SubjectFields::new(by, &fields)).collect(),
+            subjects: subjects.iter().map(|by| SubjectFields::new(by, &fields, memory)).collect(),
             limits: limits.into(),
             banning_everywhere,
             fields,

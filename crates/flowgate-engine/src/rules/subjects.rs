@@ -1,33 +1,50 @@
 //! The subjects of a request: whom its rules count.
 
-use flowgate::{MemoryStore, Subject};
+use flowgate::{MemoryStore, Subject, SubjectHasher};
 use smallvec::SmallVec;
 
 use super::fields::{FieldId, FieldNames, Values};
 use super::rule::{Rule, SubjectId};
 use super::set::RuleSet;
-use crate::key::{self, KeyBytes, NameInKey};
+use crate::key;
 
 /// The fields of a `by`, in the order of their names.
 #[derive(Clone, Debug)]
-pub(crate) struct SubjectFields(Box<[(FieldId, NameInKey)]>);
+pub(crate) struct SubjectFields {
+    /// What every subject begins with, hashed: up to the name of the first field.
+    start: SubjectHasher,
+    fields: Box<[FieldId]>,
+}
 
 impl SubjectFields {
-    pub(super) fn new(fields: &[FieldId], names: &FieldNames) -> SubjectFields {
-        SubjectFields(fields.iter().map(|field| (*field, NameInKey::new(names.name(*field)))).collect())
+    pub(super) fn new(fields: &[FieldId], names: &FieldNames, memory: &MemoryStore) -> SubjectFields {
+        let start = match fields.first() {
+            Some(first) => {
+                let mut start = key::subject(memory);
+                key::push_text(&mut start, names.name(*first));
+                start
+            }
+            None => key::all(memory),
+        };
+        SubjectFields { start, fields: fields.into() }
     }
 
     #[inline]
     pub(super) fn iter(&self) -> impl ExactSizeIterator<Item = FieldId> {
-        self.0.iter().map(|(field, _)| *field)
+        self.fields.iter().copied()
     }
 
-    /// Adds the fields to the key of a subject.
+    /// The subject of which these are the values.
     #[inline]
-    fn push_to(&self, key: &mut KeyBytes, values: &Values<'_>) {
-        for (field, name) in &self.0 {
-            key.push_field(name, values.counted(*field));
+    fn subject(&self, names: &FieldNames, values: &Values<'_>) -> Subject {
+        let mut subject = self.start;
+        for (number, field) in self.iter().enumerate() {
+            if number > 0 {
+                key::push_text(&mut subject, names.name(field));
+            }
+            key::push_text(&mut subject, values.counted(field));
         }
+        subject.subject()
     }
 }
 
@@ -35,31 +52,41 @@ impl SubjectFields {
 pub(crate) struct Subjects<'a, 'q> {
     rules: &'a RuleSet,
     values: &'a Values<'q>,
-    memory: &'a MemoryStore,
-    known: SmallVec<[(SubjectId, Subject); 4]>,
+    /// The first one that was asked for, mostly the only one.
+    first: Option<(SubjectId, Subject)>,
+    others: SmallVec<[(SubjectId, Subject); 3]>,
 }
 
 impl<'a, 'q> Subjects<'a, 'q> {
     #[inline]
-    pub(crate) fn new(rules: &'a RuleSet, values: &'a Values<'q>, memory: &'a MemoryStore) -> Subjects<'a, 'q> {
-        Subjects { rules, values, memory, known: SmallVec::new() }
+    pub(crate) fn new(rules: &'a RuleSet, values: &'a Values<'q>) -> Subjects<'a, 'q> {
+        Subjects { rules, values, first: None, others: SmallVec::new() }
     }
 
     /// The subject that a matching rule counts. Each rule without `by` has a subject of its own, so that such rules
     /// spread over the store.
     #[inline]
     pub(crate) fn counted_by(&mut self, rule: &Rule) -> Subject {
-        if let Some((_, subject)) = self.known.iter().find(|(id, _)| *id == rule.subject) {
-            return *subject;
+        match self.first {
+            Some((id, subject)) if id == rule.subject => return subject,
+            Some(_) => {
+                if let Some((_, subject)) = self.others.iter().find(|(id, _)| *id == rule.subject) {
+                    return *subject;
+                }
+            }
+            None => {}
         }
         let by = self.rules.subject_fields(rule.subject);
-        if by.0.is_empty() {
-            return self.memory.subject(&key::all(rule.name()));
+        if by.fields.is_empty() {
+            let mut subject = by.start;
+            subject.push(rule.name().as_bytes());
+            return subject.subject();
         }
-        let mut key = key::subject();
-        by.push_to(&mut key, self.values);
-        let subject = self.memory.subject(&key);
-        self.known.push((rule.subject, subject));
+        let subject = by.subject(&self.rules.fields, self.values);
+        match self.first {
+            None => self.first = Some((rule.subject, subject)),
+            Some(_) => self.others.push((rule.subject, subject)),
+        }
         subject
     }
 }

@@ -139,7 +139,7 @@ proptest! {
             let browsed = koala.decide(&engine, KoalaAsk::Browse, &request, now);
             let peeked = imported.decide(Op::Peek, &request, now);
             prop_assert_eq!(super::shown(&koala, &browsed), said(&peeked), "{:?} by\n{}", step, koala.file.to_toml(Path::new("/nowhere")));
-            let direct = !koala.plan(&engine, KoalaAsk::Browse, &request).direct.is_empty();
+            let direct = !koala.plan(KoalaAsk::Browse, &request).direct.is_empty();
             if step.count && !direct {
                 koala.decide(&engine, KoalaAsk::Update, &request, now);
                 imported.decide(Op::Record, &request, now);

@@ -1,7 +1,5 @@
 //! Koala's counters in a Redis of the test's own.
 
-use flowgate::MemoryStore;
-use flowgate_engine::Decider;
 use flowgate_engine::redis::{OwnedPlan, RedisQuestion, ReplyError, ScriptCall, ScriptTime, unpacked};
 use flowgate_koala::OwnedKoalaPlan;
 use flowgate_testkit::redis::Redis;
@@ -10,14 +8,13 @@ use super::*;
 
 pub(crate) struct Shared {
     connection: redis::Connection,
-    decider: Decider,
     _server: Redis,
 }
 
 impl Shared {
     pub(crate) fn start() -> Shared {
         let server = Redis::start();
-        Shared { connection: server.connect(), decider: Decider::new(MemoryStore::default()), _server: server }
+        Shared { connection: server.connect(), _server: server }
     }
 
     fn conclude<T>(&mut self, plan: &OwnedPlan, now: Time, read: impl Fn(&[&[i64]]) -> Result<T, ReplyError>) -> T {
@@ -44,7 +41,7 @@ impl Shared {
 
 impl Counters for Shared {
     fn ask(&mut self, rules: &KoalaRules, ask: KoalaAsk, request: &Request<'_>, now: Time) -> KoalaAnswer {
-        let plan = rules.plan(&self.decider, ask, request);
+        let plan = rules.plan(ask, request);
         if !plan.plan.asks_redis() {
             return rules.conclude(ask, &plan);
         }
@@ -53,13 +50,13 @@ impl Counters for Shared {
     }
 
     fn erase(&mut self, rules: &KoalaRules, erase: KoalaErase, request: &Request<'_>, now: Time) {
-        for plan in rules.owned_feedback(&self.decider, erase, request) {
+        for plan in rules.owned_feedback(erase, request) {
             self.conclude(&plan, now, |replies| plan.conclude(replies));
         }
     }
 
     fn value(&mut self, rules: &KoalaRules, number: u32, request: &Request<'_>, now: Time) -> Option<u64> {
-        let plan = rules.owned_value(&self.decider, number, request)?;
+        let plan = rules.owned_value(number, request)?;
         if plan.groups() == 0 {
             return Some(0);
         }
