@@ -79,10 +79,7 @@ impl Decider {
         let mut evaluation = Evaluation::new(op.on_clock(at), request.cost);
         self.evaluate(rules, request, at.now, &mut evaluation, Evaluation::push);
         let mut buffer = HitBuffer::default();
-        let outcomes = self.apply_evaluation(rules, &evaluation, &mut buffer, || request.clone(), at);
-        let mut decision = outcomes.conclude(at.now);
-        decision.make_real(at);
-        decision
+        self.apply_evaluation(rules, &evaluation, &mut buffer, || request.clone(), at).conclude(at)
     }
 
     /// Lets memory decide what the rules say.
@@ -96,7 +93,7 @@ impl Decider {
         at: Reading,
     ) -> Outcomes<'b, 'r> {
         buffer.fill(rules, evaluation);
-        let HitBuffer { hits, bans } = buffer;
+        let (hits, bans) = (&mut buffer.hits[..], &mut buffer.bans[..]);
         let ask = Ask::new(evaluation.store_op(rules, hits), evaluation.cost, at.now);
         self.memory.apply(&mut flowgate::Plan::banning(ask, hits, bans));
         let outcomes = Outcomes { rules, evaluation, hits, bans };
@@ -154,7 +151,11 @@ impl Decider {
     ) {
         match self.bans.find(request, now) {
             Some(ban) => evaluation.end = End::Ban(ban),
-            None => self.evaluate_rules(rules, &rules.read(request), evaluation, add),
+            None => {
+                let mut values = rules.fields.no_values();
+                rules.fields.read_into(&mut values, request);
+                self.evaluate_rules(rules, &values, evaluation, add);
+            }
         }
     }
 
@@ -168,7 +169,7 @@ impl Decider {
         add: impl Fn(&mut Evaluation, &Rule, Step),
     ) {
         let mut subjects = Subjects::new(rules, values);
-        for (rule, list) in rules.matching(values) {
+        for (rule, list) in rules.matching(&rules.candidates(values), values) {
             if !list.limits.is_empty() {
                 let subject = subjects.counted_by(rule);
                 add(evaluation, rule, Step { rule: rule.id, limits: list.id, subject });
@@ -229,7 +230,7 @@ impl Decider {
     pub fn reset_by(&self, rules: &RuleSet, request: &Request<'_>, at: impl Into<Reading>) -> Decision {
         let values = rules.read(request);
         let mut subjects = Subjects::new(rules, &values);
-        for (rule, _) in rules.matching(&values) {
+        for (rule, _) in rules.matching(&rules.candidates(&values), &values) {
             let subject = subjects.counted_by(rule);
             for counter in rules.counter_ids(rule) {
                 self.memory.reset(subject.counter(counter));

@@ -122,7 +122,7 @@ impl Explanation {
         let rules = outcomes.rules;
         let values = rules.read(request);
         let reports = rules.rules.iter().map(|rule| report(rule, &values, outcomes)).collect();
-        Explanation { rules: reports, ban: outcomes.ban_by_hand().cloned(), decision: outcomes.conclude(now) }
+        Explanation { rules: reports, ban: outcomes.ban_by_hand().cloned(), decision: outcomes.conclude(now.into()) }
     }
 
     /// Makes the waits real time, and the ends of bans instants on the wall clock.

@@ -7,7 +7,7 @@ mod outcomes;
 
 use std::sync::Arc;
 
-use flowgate::{BanHit, CounterId, Hit, Key, Op, Subject, Time};
+use flowgate::{BanHit, CounterId, Hit, Key, Op, Reading, Subject};
 use smallvec::SmallVec;
 
 use crate::decision::Decision;
@@ -160,7 +160,7 @@ impl<'r> Plan<'r> {
     pub fn add_matching(&mut self, request: &Request<'_>, mut include: impl FnMut(&Rule, bool) -> Include) {
         let values = self.rules.read(request);
         let mut subjects = Subjects::new(self.rules, &values);
-        for (rule, limits) in self.rules.matching(&values) {
+        for (rule, limits) in self.rules.matching(&self.rules.candidates(&values), &values) {
             match include(rule, !limits.limits.is_empty()) {
                 Include::Yes => self.limit(rule, subjects.counted_by(rule), limits),
                 Include::No => {}
@@ -239,7 +239,7 @@ impl<'r> Plan<'r> {
     }
 
     /// The decision, once the store has filled in the outcomes.
-    pub fn conclude(&self, now: Time) -> Decision {
-        self.outcomes().conclude(now)
+    pub fn conclude(&self, at: impl Into<Reading>) -> Decision {
+        self.outcomes().conclude(at.into())
     }
 }

@@ -3,6 +3,7 @@
 use flowgate::Reading;
 
 use super::Decider;
+use crate::field_name::canonical;
 use crate::plan::{End, Evaluation, HitBuffer, PlannedTake, TakeAnswer};
 use crate::request::Request;
 use crate::rules::RuleSet;
@@ -19,7 +20,9 @@ impl Decider {
         planned: &mut PlannedTake,
     ) {
         planned.begin(rules, cost);
-        self.evaluate_rules(rules, &rules.read_fields(fields), &mut planned.evaluation, Evaluation::push);
+        let mut values = rules.fields.no_values();
+        rules.fields.read_fields(&mut values, fields.map(|(name, value)| (canonical(name), value)));
+        self.evaluate_rules(rules, &values, &mut planned.evaluation, Evaluation::push);
     }
 
     /// Decides a take that was planned ahead; `None` if it must be planned anew, since other rules are in force. The request
@@ -51,8 +54,6 @@ impl Decider {
         request: impl FnOnce() -> Request<'q>,
         at: Reading,
     ) -> TakeAnswer<'r> {
-        let mut answer = self.apply_evaluation(rules, evaluation, buffer, request, at).answer(at.now);
-        answer.make_real(at);
-        answer
+        self.apply_evaluation(rules, evaluation, buffer, request, at).answer(at)
     }
 }

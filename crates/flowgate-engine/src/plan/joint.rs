@@ -72,7 +72,7 @@ impl<'r> JointPlan<'r> {
 
 impl JointDecision {
     pub(crate) fn new<'p, 'r: 'p>(parts: impl Iterator<Item = Outcomes<'p, 'r>> + Clone, now: Time) -> JointDecision {
-        let decisions: Vec<Decision> = parts.clone().map(|part| part.conclude(now)).collect();
+        let decisions: Vec<Decision> = parts.clone().map(|part| part.conclude(now.into())).collect();
         let passes = decisions.iter().all(Decision::allowed);
         let charged = parts.map(|part| passes && part.is_charged());
         let part = |(decision, charged)| PartDecision { decision, charged };

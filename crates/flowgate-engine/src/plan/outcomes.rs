@@ -49,23 +49,25 @@ impl<'p, 'r> Outcomes<'p, 'r> {
 
     /// The answer to a take, which is mostly that it passes.
     #[inline]
-    pub(crate) fn answer(self, now: Time) -> TakeAnswer<'r> {
+    pub(crate) fn answer(self, at: Reading) -> TakeAnswer<'r> {
         if self.merely_passes() {
-            TakeAnswer::Passes(self.pass())
+            TakeAnswer::Passes(self.pass().in_real_time(at))
         } else {
-            TakeAnswer::Decided(self.conclude_otherwise(now))
+            TakeAnswer::Decided(self.conclude_otherwise(at))
         }
     }
 
-    /// The decision, once the store has filled in the outcomes.
-    pub(crate) fn conclude(self, now: Time) -> Decision {
-        if self.merely_passes() { self.pass().into_decision() } else { self.conclude_otherwise(now) }
+    /// The decision, once the store has filled in the outcomes. Its waits are real time.
+    #[inline]
+    pub(crate) fn conclude(self, at: Reading) -> Decision {
+        if self.merely_passes() { self.pass().in_real_time(at).into_decision() } else { self.conclude_otherwise(at) }
     }
 
     /// What decides, in this order: a ban by hand; the first rule with a ban in force; the first rule with an
     /// exceeded limit; the rule without limits that ended the evaluation; the tightest limit.
     #[inline(never)]
-    fn conclude_otherwise(self, now: Time) -> Decision {
+    fn conclude_otherwise(self, at: Reading) -> Decision {
+        let now = at.now;
         let mut decided = match &self.evaluation.end {
             _ if matches!(self.evaluation.asked, Op::Record | Op::Refund) => self.pass().into_decision(),
             End::Ban(ban) => banned_by_hand(ban, now),
@@ -79,6 +81,7 @@ impl<'p, 'r> Outcomes<'p, 'r> {
         if self.has_shadows() {
             decided.shadow = self.shadows();
         }
+        decided.make_real(at);
         decided
     }
 
@@ -217,17 +220,6 @@ pub enum TakeAnswer<'r> {
     Decided(Decision),
 }
 
-impl TakeAnswer<'_> {
-    /// Makes the waits real time, as a decision on the clock of `at` does.
-    #[inline]
-    pub(crate) fn make_real(&mut self, at: Reading) {
-        match self {
-            TakeAnswer::Passes(pass) => pass.numbers.make_real(at),
-            TakeAnswer::Decided(decision) => decision.make_real(at),
-        }
-    }
-}
-
 /// What there is to tell of a request that passes as far as limits go.
 #[derive(Clone, Copy, Debug)]
 pub struct Pass<'r> {
@@ -251,6 +243,14 @@ impl<'r> Pass<'r> {
         &self.numbers
     }
 
+    /// Makes the waits real time. They were decided on the clock of `at`.
+    #[inline]
+    fn in_real_time(mut self, at: Reading) -> Pass<'r> {
+        self.numbers.make_real(at);
+        self
+    }
+
+    #[inline]
     fn into_decision(self) -> Decision {
         let decided_by = match self.tightest {
             None => DecidedBy::Nothing { matched: self.matched },

@@ -39,17 +39,16 @@ impl FieldNames {
         (0..self.names.len()).map(|index| FieldId(index as u16))
     }
 
-    /// The values that these fields, under their first names, give to those that matter.
+    /// The values of a request that has no field.
     #[inline]
-    pub(crate) fn read_fields<'q>(&self, fields: impl Iterator<Item = (&'q str, &'q str)>) -> Values<'q> {
-        let mut values = Values::new(self.names.len());
-        self.read_into(&mut values, fields);
-        values
+    pub(crate) fn no_values<'q>(&self) -> Values<'q> {
+        Values::new(self.names.len())
     }
 
-    /// Values are put in place, since a copy of them costs as much as to find them.
+    /// Adds the values that these fields, under their first names, give to those that matter. They are put in place, since a
+    /// copy of them costs as much as to find them.
     #[inline]
-    fn read_into<'q>(&self, values: &mut Values<'q>, fields: impl Iterator<Item = (&'q str, &'q str)>) {
+    pub(crate) fn read_fields<'q>(&self, values: &mut Values<'q>, fields: impl Iterator<Item = (&'q str, &'q str)>) {
         for (name, text) in fields {
             if let Some(id) = self.ids.get(name) {
                 values.text_mut(*id).get_or_insert(text);
@@ -57,15 +56,20 @@ impl FieldNames {
         }
     }
 
-    /// The values that a request gives to the fields that matter.
+    /// As [`FieldNames::read_fields`], of a request.
     #[inline]
-    pub(crate) fn read<'q>(&self, request: &Request<'q>) -> Values<'q> {
-        let mut values = Values::new(self.names.len());
-        self.read_into(&mut values, request.fields());
+    pub(crate) fn read_into<'q>(&self, values: &mut Values<'q>, request: &Request<'q>) {
+        self.read_fields(values, request.fields());
         if let Some((name, text)) = request.counted {
             let id = self.ids.get(name).filter(|id| values.text(**id).is_some());
             values.counted = id.map(|id| (*id, text));
         }
+    }
+
+    /// The values that a request gives to the fields that matter.
+    pub(crate) fn read<'q>(&self, request: &Request<'q>) -> Values<'q> {
+        let mut values = self.no_values();
+        self.read_into(&mut values, request);
         values
     }
 }

@@ -8,10 +8,9 @@ use hashbrown::HashMap;
 use super::BanScope;
 use super::compile::next_generation;
 use super::fields::{FieldId, FieldNames, Values};
-use super::index::Index;
+use super::index::{Candidates, Index};
 use super::rule::{LimitListId, NamedLimit, Rule, RuleLimits, SubjectId};
 use super::subjects::SubjectFields;
-use crate::field_name::canonical;
 use crate::http::PathSpelling;
 use crate::request::Request;
 use crate::rule_counters::RuleCounters;
@@ -19,7 +18,7 @@ use crate::rule_counters::RuleCounters;
 /// The rules in force.
 #[derive(Debug, Default)]
 pub struct RuleSet {
-    pub(super) fields: FieldNames,
+    pub(crate) fields: FieldNames,
     /// The rules, top to bottom.
     pub rules: Box<[Arc<Rule>]>,
     pub(super) index: Index,
@@ -98,33 +97,28 @@ impl RuleSet {
     }
 
     /// The values that the request gives to the fields that some rule uses.
-    #[inline]
     pub(crate) fn read<'q>(&self, request: &Request<'q>) -> Values<'q> {
         self.fields.read(request)
     }
 
-    /// As [`RuleSet::read`], of fields that stand in no request.
+    /// The rules that may match; [`RuleSet::matching`] checks them.
     #[inline]
-    pub(crate) fn read_fields<'q>(&self, fields: impl Iterator<Item = (&'q str, &'q str)>) -> Values<'q> {
-        self.fields.read_fields(fields.map(|(name, value)| (canonical(name), value)))
+    pub(crate) fn candidates(&self, values: &Values<'_>) -> Candidates<'_> {
+        #[cfg(feature = "count-work")]
+        crate::work::Work::count_evaluation();
+        self.index.candidates(values)
     }
 
     /// The rules that match, top to bottom, each with the limits that apply.
     #[inline]
-    pub(crate) fn matching<'s>(&'s self, values: &Values<'_>) -> impl Iterator<Item = (&'s Arc<Rule>, LimitList<'s>)> {
-        #[cfg(feature = "count-work")]
-        crate::work::Work::count_evaluation();
-        let candidates = self.index.candidates(values);
-        let mut next = 0;
-        std::iter::from_fn(move || {
-            while let Some(id) = candidates.get(next) {
-                next += 1;
-                let rule = self.rule(id);
-                if let Ok(limits) = self.check_except(rule.proven, rule, values) {
-                    return Some((rule, limits));
-                }
-            }
-            None
+    pub(crate) fn matching<'s>(
+        &'s self,
+        candidates: &Candidates<'_>,
+        values: &Values<'_>,
+    ) -> impl Iterator<Item = (&'s Arc<Rule>, LimitList<'s>)> {
+        candidates.rules().iter().filter_map(|id| {
+            let rule = self.rule(*id);
+            Some((rule, self.check_except(rule.proven, rule, values).ok()?))
         })
     }
 

@@ -2,13 +2,15 @@
 //! rules ask for.
 //!
 //! Bound      The texts come from the policy, so a client chooses only what is looked up. A lookup hashes the text and
-//!            compares it with the few entries of its place.
+//!            compares it with the few entries from its place on.
 
-use hashbrown::HashTable;
-
-/// Texts with a value each.
+/// Texts with a value each. A text lies at the place that its hash names, or at the next one that was free.
 #[derive(Clone, Debug)]
-pub(crate) struct TextTable<T>(HashTable<Entry<T>>);
+pub(crate) struct TextTable<T> {
+    /// A power of two of places, or none. At least half of them are free, so that a search is short.
+    places: Box<[Option<Entry<T>>]>,
+    length: usize,
+}
 
 #[derive(Clone, Debug)]
 struct Entry<T> {
@@ -20,7 +22,7 @@ struct Entry<T> {
 
 impl<T> Default for TextTable<T> {
     fn default() -> TextTable<T> {
-        TextTable(HashTable::new())
+        TextTable { places: Box::default(), length: 0 }
     }
 }
 
@@ -30,23 +32,50 @@ impl<T> TextTable<T> {
     #[inline(always)]
     pub(crate) fn get(&self, text: &str) -> Option<&T> {
         let end = last_bytes(text.as_bytes());
-        let is_same = |entry: &Entry<T>| {
-            entry.end == end && entry.text.len() == text.len() && (text.len() <= 8 || *entry.text == *text)
-        };
-        self.0.find(hash(text.as_bytes(), end), is_same).map(|entry| &entry.value)
+        let last = self.places.len().wrapping_sub(1);
+        let mut place = first_place(text.as_bytes(), end) & last;
+        // `get` covers a table without places.
+        while let Some(Some(entry)) = self.places.get(place) {
+            if entry.end == end && entry.text.len() == text.len() && (text.len() <= 8 || *entry.text == *text) {
+                return Some(&entry.value);
+            }
+            place = (place + 1) & last;
+        }
+        None
     }
 
     /// Adds a text that is not in the table.
     pub(crate) fn insert(&mut self, text: Box<str>, value: T) {
-        let end = last_bytes(text.as_bytes());
-        let again = |entry: &Entry<T>| hash(entry.text.as_bytes(), entry.end);
-        self.0.insert_unique(hash(text.as_bytes(), end), Entry { end, text, value }, again);
+        self.length += 1;
+        if 2 * self.length > self.places.len() {
+            let places = (0..4 * self.length.next_power_of_two()).map(|_| None).collect();
+            let before = std::mem::replace(&mut self.places, places);
+            before.into_iter().flatten().for_each(|entry| self.put(entry));
+        }
+        self.put(Entry { end: last_bytes(text.as_bytes()), text, value });
+    }
+
+    /// Puts an entry at a free place, of which there is one.
+    fn put(&mut self, entry: Entry<T>) {
+        let last = self.places.len() - 1;
+        let mut place = first_place(entry.text.as_bytes(), entry.end) & last;
+        while self.places[place].is_some() {
+            place = (place + 1) & last;
+        }
+        self.places[place] = Some(entry);
     }
 
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.length == 0
     }
+}
+
+/// Where a text lies if that place was free, in a table of any size. The upper half of the hash is spread more evenly than the
+/// lower half.
+#[inline(always)]
+fn first_place(bytes: &[u8], end: u64) -> usize {
+    (hash(bytes, end) >> 32) as usize
 }
 
 /// A hash that takes a few instructions for a short text, of which `end` are the last bytes. It needs no secret: see the
@@ -76,7 +105,12 @@ fn last_bytes(bytes: &[u8]) -> u64 {
     match (bytes.last_chunk(), bytes.first_chunk(), bytes.last_chunk()) {
         (Some(last), ..) => u64::from_le_bytes(*last),
         (_, Some(first), Some(last)) => word(*first) | word(*last) << (8 * (bytes.len() - 4)),
-        _ => bytes.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte)),
+        _ => match *bytes {
+            [one] => word([one, 0, 0, 0]),
+            [one, two] => word([one, two, 0, 0]),
+            [one, two, three] => word([one, two, three, 0]),
+            _ => 0,
+        },
     }
 }
 
@@ -110,7 +144,8 @@ mod tests {
         let texts = (0..100_000).flat_map(|n| [format!("{n}"), format!("act{n}"), format!("/api/v1/part{n}/x")]);
         let hashes: HashSet<u64> = texts.map(hash).collect();
         assert_eq!(hashes.len(), 300_000);
-        let upper: HashSet<u64> = (0..256).map(|n| hash(format!("rule{n}")) >> 57).collect();
-        assert!(upper.len() > 100, "the table tells entries of a place apart by seven bits: {}", upper.len());
+        let place = |text: String| first_place(text.as_bytes(), last_bytes(text.as_bytes())) % 512;
+        let places: HashSet<usize> = (0..256).map(|n| place(format!("rule{n}"))).collect();
+        assert!(places.len() > 180, "of 256 texts most have a place of their own: {}", places.len());
     }
 }

@@ -22,9 +22,7 @@ impl Decider {
     pub fn decide_owned(&self, plan: &OwnedPlan, limits: &RuleSet, request: &Request<'_>, at: Reading) -> Decision {
         let mut plan = plan.under(limits, at);
         self.apply(&mut plan, || request.clone(), at.now);
-        let mut decision = plan.conclude(at.now);
-        decision.make_real(at);
-        decision
+        plan.conclude(at)
     }
 
     /// As [`Decider::decide_owned`], for several requests, each under its own limits; `denied` if something else denies
@@ -59,8 +57,9 @@ impl Decider {
         request: &Request<'_>,
     ) -> Vec<ScriptCall> {
         let values = rules.read(request);
+        let candidates = rules.candidates(&values);
         let mut groups: Vec<(Vec<u8>, Vec<CounterName>)> = Vec::new();
-        let matching = rules.matching(&values).map(|(rule, _)| (rule, true));
+        let matching = rules.matching(&candidates, &values).map(|(rule, _)| (rule, true));
         for (rule, matches) in matching.chain(rules.bans_to_lift(&values).map(|(rule, _)| (rule, false))) {
             let tag = tag(rules, rule, request);
             let group = groups.iter().position(|(known, _)| *known == tag).unwrap_or_else(|| {

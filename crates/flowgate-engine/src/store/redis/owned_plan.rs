@@ -207,7 +207,7 @@ impl OwnedPlan {
             Some(NewBan { rule: Arc::clone(rule), until, tag: self.tags.get(group? as usize).into() })
         };
         let new_bans = outcomes.new_bans().filter_map(|(rule, _, until)| new_ban((rule, until))).collect();
-        Conclusion { decision: outcomes.conclude(now), new_bans }
+        Conclusion { decision: outcomes.conclude(now.into()), new_bans }
     }
 
     /// The steps of a part of the plan in which Redis has a say, each with its group.
