@@ -113,7 +113,7 @@ mod tests {
     fn the_bytes_of_a_key_never_change() {
         let memory = MemoryStore::default();
         let fields = [("act", "reply"), ("user", "42")].map(|(name, value)| (name.to_owned(), value.to_owned()));
-        let bytes = b"\x01\x03\0\0\0\0\0\0\0act\x05\0\0\0\0\0\0\0reply\x04\0\0\0\0\0\0\0user\x02\0\0\0\0\0\0\042";
+        let bytes = b"\x01\x03\0\0\0\0\0\0\0act\x05\0\0\0\0\0\0\0reply\x04\0\0\0\0\0\0\0user\x02\0\0\0\0\0\0\x0042";
         assert_eq!(key(&memory, &fields.into()), memory.subject(bytes));
         let mut of_rule = all(&memory);
         of_rule.push(b"reply");
