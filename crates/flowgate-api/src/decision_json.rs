@@ -7,7 +7,7 @@ use std::io;
 
 use serde::Serialize;
 
-use crate::{Decision, Millis};
+use crate::{Decision, Millis, write_text};
 
 impl Decision<'_> {
     /// Appends the decision as an object.
@@ -95,18 +95,6 @@ fn write_member(out: &mut Vec<u8>, key: &'static str, value: &impl Serialize) ->
 #[inline]
 fn push(out: &mut Vec<u8>, text: &str) {
     out.extend_from_slice(text.as_bytes());
-}
-
-/// Appends a text. Nearly all texts are names, which need no escapes.
-fn write_text(out: &mut Vec<u8>, text: &str) -> io::Result<()> {
-    let is_plain = |byte: u8| (byte >= b' ') & (byte != b'"') & (byte != b'\\');
-    if !text.bytes().fold(true, |all, byte| all & is_plain(byte)) {
-        return Ok(serde_json::to_writer(out, text)?);
-    }
-    push(out, "\"");
-    push(out, text);
-    push(out, "\"");
-    Ok(())
 }
 
 fn write_number(out: &mut Vec<u8>, number: Option<u64>) {

@@ -326,12 +326,6 @@ impl<'a> Problem<'a> {
         }
     }
 
-    /// The problem document of a denial by a limit that the caller brought.
-    pub fn quota_exceeded(status: u16, retry_after: Option<Span>) -> Problem<'a> {
-        let (kind, title) = (QUOTA_EXCEEDED.into(), "Quota exceeded".into());
-        Problem { status, kind, title, retry_after: retry_after.map(Millis::from), ..Problem::default() }
-    }
-
     /// The problem document of a request that is refused before any rule is asked.
     pub fn forbidden(status: u16, detail: &'a str) -> Problem<'a> {
         let (kind, title) = ("about:blank".into(), "Forbidden".into());

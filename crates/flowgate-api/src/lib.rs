@@ -25,6 +25,8 @@ mod decision_json;
 mod engine;
 mod error;
 mod explanation;
+#[cfg(feature = "json")]
+mod json_text;
 pub mod koala;
 mod millis;
 mod operation;
@@ -45,6 +47,8 @@ pub use call::{BatchItem, Cost, DecideCall, Fields, LimitCall, MAX_ATOMIC_BATCH,
 pub use decision::{Decision, ExceededLimit};
 pub use error::ErrorBody;
 pub use explanation::{Explanation, FailedCondition, FrontReport, LimitReport, RuleReport};
+#[cfg(feature = "json")]
+pub use json_text::write_text;
 pub use millis::Millis;
 pub use operation::Operation;
 pub use pause::{Pause, PauseOrder};

@@ -149,13 +149,8 @@ impl KoalaFile {
     }
 
     /// The number of rules.
-    pub fn len(&self) -> usize {
+    pub fn number_of_rules(&self) -> usize {
         self.rules.len()
-    }
-
-    /// Whether the file has no rules.
-    pub fn is_empty(&self) -> bool {
-        self.rules.is_empty()
     }
 
     /// The number of dicts.

@@ -118,16 +118,6 @@ impl KoalaRules {
         self.set.field_names().any(|name| name == field)
     }
 
-    /// The number of rules.
-    pub fn len(&self) -> usize {
-        self.file.rules.len()
-    }
-
-    /// Whether the file has no rules.
-    pub fn is_empty(&self) -> bool {
-        self.file.rules.is_empty()
-    }
-
     /// The requests that each rule allowed and denied today, in the order of the rules' numbers.
     pub fn daily_counts(&self, now: Time) -> Vec<RuleCounts> {
         self.daily_counts.turn(&self.file.tz, now);

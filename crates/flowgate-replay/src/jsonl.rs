@@ -126,15 +126,9 @@ impl Cursor<'_> {
 
     fn cost(&mut self) -> Result<u64, LineError> {
         let number = self.number("a whole number")?;
-        let (start, digits) = (number.start, &self.text[number]);
-        let is_whole = digits.iter().all(u8::is_ascii_digit) && (digits.len() == 1 || digits[0] != b'0');
-        let value = digits
-            .iter()
-            .fold(0_u64, |value, digit| value.saturating_mul(10).saturating_add(u64::from(digit.wrapping_sub(b'0'))));
-        match is_whole && value <= MAX_COUNT {
-            true => Ok(value),
-            false => Err(LineError::expected("a whole number up to 10^12", start)),
-        }
+        let start = number.start;
+        let value = self.line[number].parse().ok().filter(|value| *value <= MAX_COUNT);
+        value.ok_or(LineError::expected("a whole number up to 10^12", start))
     }
 
     fn operation(&mut self) -> Result<Operation, LineError> {

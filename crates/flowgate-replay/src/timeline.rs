@@ -42,14 +42,16 @@ impl Timeline {
     #[inline]
     pub(crate) fn add(&mut self, now: Time, allowed: bool) {
         let index = now.as_nanos() / NANOS_PER_SECOND / self.width_seconds;
-        match self.slots.last_mut() {
-            Some(slot) if slot.index == index => slot.count(allowed),
-            _ => self.open(now, allowed),
-        }
+        let slot = match self.slots.last_mut() {
+            Some(slot) if slot.index == index => slot,
+            _ => self.open(now),
+        };
+        slot.count(allowed);
     }
 
+    /// The last slot, of this time. It is a new one unless all slots have become wider.
     #[cold]
-    fn open(&mut self, now: Time, allowed: bool) {
+    fn open(&mut self, now: Time) -> &mut Slot {
         let second = now.as_nanos() / NANOS_PER_SECOND;
         let first = self.slots.first().map_or(second, |slot| slot.index * self.width_seconds);
         while self.slots.len() >= MAX_SLOTS
@@ -58,14 +60,11 @@ impl Timeline {
             self.widen();
         }
         let index = second / self.width_seconds;
-        match self.slots.last_mut() {
-            Some(slot) if slot.index == index => slot.count(allowed),
-            _ => {
-                let mut slot = Slot { index, ..Slot::default() };
-                slot.count(allowed);
-                self.slots.push(slot);
-            }
+        if self.slots.last().is_none_or(|slot| slot.index != index) {
+            self.slots.push(Slot { index, ..Slot::default() });
         }
+        let last = self.slots.len() - 1;
+        &mut self.slots[last]
     }
 
     fn widen(&mut self) {

@@ -181,21 +181,8 @@ fn two(high: u8, low: u8) -> Option<i8> {
 
 #[inline]
 fn month_named(name: [u8; 3]) -> Option<i8> {
-    Some(match &name {
-        b"Jan" => 1,
-        b"Feb" => 2,
-        b"Mar" => 3,
-        b"Apr" => 4,
-        b"May" => 5,
-        b"Jun" => 6,
-        b"Jul" => 7,
-        b"Aug" => 8,
-        b"Sep" => 9,
-        b"Oct" => 10,
-        b"Nov" => 11,
-        b"Dec" => 12,
-        _ => return None,
-    })
+    let names = b"JanFebMarAprMayJunJulAugSepOctNovDec".chunks_exact(3);
+    (1..).zip(names).find(|(_, known)| *known == name).map(|(number, _)| number)
 }
 
 #[cfg(test)]

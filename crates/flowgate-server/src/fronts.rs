@@ -60,7 +60,7 @@ impl Fronts {
 
     /// Logs that new rules are in force.
     pub(crate) fn log(&self, author: &Author, version: Option<u64>, rules: usize, lists: usize) {
-        let koala_rules = self.koala.as_ref().map(|koala| koala.rules.len());
+        let koala_rules = self.koala.as_ref().map(|koala| koala.rules.file.number_of_rules());
         changed!(author, "new rules are in force", version, rules, lists, koala_rules);
     }
 

@@ -6,7 +6,6 @@
 //! Rule       A pending answer is counted when it arrives.
 
 use std::borrow::Borrow;
-use std::fmt::Write;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -17,7 +16,7 @@ use flowgate_engine::{DecidedBy, Decision, Request, Rule, RuleOutcome};
 use crate::answer::Answer;
 use crate::metrics::sampling::{self, Kind};
 use crate::metrics::{BAN_BY_HAND, Metrics};
-use crate::recent::{DenialEvent, Recent, Subject, SubjectKind, told_fields};
+use crate::recent::{DenialEvent, Recent, Subject, SubjectKind, one_line, told_fields};
 use crate::redis::{LocalQuestion, SentQuestion, StoreReply};
 use crate::service::{KeyDecision, Operation};
 
@@ -371,8 +370,8 @@ impl Denial<'_> {
             rule = rule.map(Rule::name),
             by = self.by,
             action = self.action,
-            fields = text(told, MAX_LOGGED_BYTES),
-            counted = request.counted.map(|counted| text(std::iter::once(counted), MAX_LOGGED_BYTES)),
+            fields = one_line(told, MAX_LOGGED_BYTES),
+            counted = request.counted.map(|counted| one_line(std::iter::once(counted), MAX_LOGGED_BYTES)),
             cost = request.cost,
             retry_after = self.retry_after.map(tracing::field::display),
             degraded = self.degraded.then_some(true),
@@ -382,49 +381,9 @@ impl Denial<'_> {
     }
 }
 
-/// `name=value name=value`, on one line and at most about `most` bytes long.
-fn text<'a>(fields: impl Iterator<Item = (&'a str, &'a str)>, most: usize) -> String {
-    let mut text = String::new();
-    for (name, value) in fields {
-        if !text.is_empty() {
-            text.push(' ');
-        }
-        for part in [name, "=", value] {
-            if !append(&mut text, part, most) {
-                return text;
-            }
-        }
-    }
-    text
-}
-
-/// Appends with control characters escaped; false if the text was too long and is cut.
-fn append(text: &mut String, part: &str, most: usize) -> bool {
-    for character in part.chars() {
-        if text.len() >= most {
-            text.push_str("...");
-            return false;
-        }
-        if character.is_control() {
-            // Writing to a string cannot fail.
-            let _ = write!(text, "{}", character.escape_default());
-        } else {
-            text.push(character);
-        }
-    }
-    true
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn texts_are_short_and_on_one_line() {
-        let fields = [("user", "42"), ("ip", "1.2.3.4\n\u{1b}[31m")];
-        assert_eq!(text(fields.into_iter(), 99), "user=42 ip=1.2.3.4\\n\\u{1b}[31m");
-        assert_eq!(text([("user", "x".repeat(500).as_str())].into_iter(), 10), "user=xxxxx...");
-    }
 
     #[test]
     fn a_share_of_the_denials_is_spread_evenly() {

@@ -31,7 +31,7 @@ pub(crate) use denials::{DenialEvent, Denials, told_fields};
 pub(crate) use history::{History, Latency as StepLatency, Mark, MarkKind, Range, Series, StepCounts, WantedRules};
 pub(crate) use recorder::RecorderThread;
 pub(crate) use sample::{RecordedTrace, Sample};
-pub(crate) use subject::Subject;
+pub(crate) use subject::{Subject, one_line};
 pub(crate) use subjects::{RuleSubjects, SubjectKind};
 use tries::TRY_ENDS;
 pub(crate) use tries::{Tries, TryEnd};

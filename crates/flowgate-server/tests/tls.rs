@@ -70,7 +70,7 @@ impl Running {
 
     /// The number of rules in force, and of Koala's.
     fn rules(&self) -> (usize, usize) {
-        let koala = self.service.koala_rules().map_or(0, |koala| koala.rules.len());
+        let koala = self.service.koala_rules().map_or(0, |koala| koala.rules.file.number_of_rules());
         (self.service.rules().rules.len(), koala)
     }
 

@@ -73,13 +73,8 @@ pub(crate) fn uncounted(error: FieldError) -> Response<Bytes> {
         FieldError::UnknownClient(_) => (StatusCode::INTERNAL_SERVER_ERROR, "Internal Server Error"),
         FieldError::AmbiguousPath(_) | FieldError::AmbiguousQuery(_) => (StatusCode::FORBIDDEN, "Forbidden"),
     };
-    let problem = Problem {
-        status: status.as_u16(),
-        kind: "about:blank".into(),
-        title: title.into(),
-        detail: Some(error.to_string().into()),
-        ..Problem::default()
-    };
+    let detail = error.to_string();
+    let problem = Problem { title: title.into(), ..Problem::forbidden(status.as_u16(), &detail) };
     document(&problem, status)
 }
 

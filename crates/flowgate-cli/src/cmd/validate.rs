@@ -53,7 +53,7 @@ fn check(args: &Args) -> anyhow::Result<Result<(String, Report), Report>> {
     if args.koala || KoalaFile::is_at(&args.file) {
         let tz = environment.get("FLOWGATE_KOALA__TZ").map_or_else(|| Koala::default().tz, str::to_owned);
         return Ok(KoalaFile::load(Input::File(&args.file), &tz).map(|LoadedKoala { file, warnings, .. }| {
-            (format!("{}, {}", count(file.len(), "rule"), count(file.dicts(), "dict")), warnings)
+            (format!("{}, {}", count(file.number_of_rules(), "rule"), count(file.dicts(), "dict")), warnings)
         }));
     }
     Ok(configuration::load(Some(&args.file), &environment).and_then(|LoadedConfig { config, mut warnings, .. }| {
@@ -67,7 +67,7 @@ fn check(args: &Args) -> anyhow::Result<Result<(String, Report), Report>> {
         let mut summary =
             format!("{}, {}", count(config.policy.rules.len(), "rule"), count(config.lists.len(), "list"));
         if let Some(koala) = KoalaFile::from_config(&config) {
-            summary += &format!(", {} of Koala", count(koala.len(), "rule"));
+            summary += &format!(", {} of Koala", count(koala.number_of_rules(), "rule"));
         }
         Ok((summary, warnings))
     }))

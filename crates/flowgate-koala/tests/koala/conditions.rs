@@ -102,7 +102,7 @@ fn the_file_may_be_written_in_many_ways() {
     let text = "\u{feff}# a comment\r\n[RULES]   # any case\r\n\r\n  RULE:[count]   [ act = ask ; qid=+ ;; ]\t[time = 60;count=1]  \
                 [result=2;return=5;]  # why\r\n[Result]\r\n2:{}\r\n [dicts] \r\n";
     let loaded = KoalaFile::load(Input::Text { name: "x", base: Path::new(""), text }, "UTC").unwrap();
-    assert_eq!((loaded.file.len(), loaded.file.dicts()), (1, 0));
+    assert_eq!((loaded.file.number_of_rules(), loaded.file.dicts()), (1, 0));
     assert!(loaded.warnings.is_empty(), "{}", loaded.warnings);
     let rule = &loaded.file.policy().rules[0];
     assert_eq!((rule.name.as_str(), rule.by.as_slice()), ("koala-5", &["act".to_owned(), "qid".to_owned()][..]));

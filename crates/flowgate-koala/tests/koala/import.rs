@@ -27,7 +27,7 @@ fn an_imported_file_reads_well() {
         std::fs::write(&recorded, &toml).unwrap();
     }
     assert_eq!(toml, std::fs::read_to_string(&recorded).unwrap(), "UPDATE_SNAPSHOTS=1 records it anew");
-    assert_eq!(import(&file).policy.rules.len(), file.len());
+    assert_eq!(import(&file).policy.rules.len(), file.number_of_rules());
     let losses = [
         "rule 1201 has erase1=2 and erase2=4, which the TOML leaves out; a caller gives units back by a refund of that \
          cost, which holds for every limit of the request",

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 
 use flowgate_api::{BanSearch, FoundBan, FoundBans, Origin};
-use flowgate_engine::bans::{BanId, BanKind, RuleBan};
+use flowgate_engine::bans::{BanId, RuleBan};
 
 use super::body::Body;
 use super::error::Error;
@@ -51,16 +51,11 @@ struct Search {
 fn document(service: &Service, by_rules: &[RuleBan], search: &Search) -> Vec<u8> {
     let by_hand = service.bans();
     let total = by_hand.len() + by_rules.len();
-    let is_wanted = |kind: BanKind| match search.origin {
-        Origin::Any => true,
-        Origin::Hand => kind == BanKind::Hand,
-        Origin::Rule => kind == BanKind::Rule,
-    };
-    let by_hand_wanted =
-        by_hand.iter().filter(|_| is_wanted(BanKind::Hand)).map(|ban| (ban.id, FoundBan::from(&**ban)));
-    let by_rules = by_rules.iter().filter(|_| is_wanted(BanKind::Rule)).map(|ban| (ban.id, FoundBan::from(ban)));
+    let is_wanted = |ban: &FoundBan<'_>| search.origin == Origin::Any || search.origin == ban.origin;
+    let all = by_hand.iter().map(|ban| (ban.id, FoundBan::from(&**ban)));
+    let all = all.chain(by_rules.iter().map(|ban| (ban.id, FoundBan::from(ban))));
     let mut found: Vec<(BanId, FoundBan<'_>)> =
-        by_hand_wanted.chain(by_rules).filter(|(_, ban)| contains(ban, &search.text)).collect();
+        all.filter(|(_, ban)| is_wanted(ban) && contains(ban, &search.text)).collect();
     // By an order of the ids alone, so that a page goes on where the one before has ended, though bans come and go.
     let order = |id: BanId| (id.kind(), Reverse(id));
     found.sort_unstable_by_key(|(id, _)| order(*id));

@@ -23,7 +23,7 @@ impl Answers {
     pub(super) fn new(rules: &KoalaRules) -> Answers {
         let of_rule = |rule| written(rules.result_of(rule), rules.number(rule));
         Answers {
-            of_rules: (0..rules.len()).map(of_rule).collect(),
+            of_rules: (0..rules.file.number_of_rules()).map(of_rule).collect(),
             unmatched: written(rules.pass(false), 0),
             passed: written(rules.pass(true), 0),
             banned: rules.denial().map_or_else(|| Bytes::from_static(BANNED), |denial| written(denial, 0)),

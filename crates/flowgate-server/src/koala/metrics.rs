@@ -47,7 +47,7 @@ fn denial<'r>(rules: &'r KoalaRules, answer: &KoalaAnswer) -> Option<Denial<'r>>
 /// What each rule has decided, as `koala:111`, and what none has.
 pub(crate) fn tallies(koala: Option<&KoalaInForce>) -> impl Iterator<Item = (String, &'static str, RuleCounts)> {
     koala.into_iter().flat_map(|KoalaInForce { rules, .. }| {
-        let by_rule = (0..rules.len()).map(|rule| {
+        let by_rule = (0..rules.file.number_of_rules()).map(|rule| {
             (format!("koala:{}", rules.number(rule)), denial_action(rules, rule), rules.decided_by(rule).read())
         });
         by_rule.chain(std::iter::once(("koala:(none)".to_owned(), DENY, rules.unruled.read())))
@@ -73,7 +73,7 @@ pub(crate) fn render(out: &mut Exposition, koala: Option<&KoalaInForce>) {
     sample(BAN_BY_HAND, "ban", unruled.get(RuleOutcome::Banned));
     let Some(KoalaInForce { rules, .. }) = koala else { return };
     let mut others = RuleCounts::default();
-    for rule in 0..rules.len() {
+    for rule in 0..rules.file.number_of_rules() {
         let counts = rules.decided_by(rule).read();
         if rule >= MAX_RULES {
             others += counts;
@@ -93,7 +93,7 @@ pub(crate) fn render(out: &mut Exposition, koala: Option<&KoalaInForce>) {
             }
         }
     }
-    if rules.len() > MAX_RULES {
+    if rules.file.number_of_rules() > MAX_RULES {
         sample(OTHER_RULES, "allow", others.get(RuleOutcome::Allowed));
         sample(OTHER_RULES, "deny", others.get(RuleOutcome::Denied));
     }

@@ -63,7 +63,7 @@ async fn validate(call: &Call<'_>, body: Body<'_>) -> Result<Reply, Error> {
     let checked = call.on_thread(move || koala.rules.file.check(&text)).await?;
     Ok(reply::json(&match &checked {
         Ok(LoadedKoala { file, warnings, .. }) => {
-            let (rules, findings) = (Some(file.len() as u64), warnings.into());
+            let (rules, findings) = (Some(file.number_of_rules() as u64), warnings.into());
             Validation { valid: true, rules, restart_needed: Vec::new(), findings }
         }
         Err(report) => Validation::wrong(report.into()),

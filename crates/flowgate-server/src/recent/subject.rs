@@ -1,7 +1,5 @@
 //! A subject as people see it: the names and values that a rule counts by, or a key.
 
-use std::fmt::Write;
-
 /// The most bytes of a subject's names and values. Clients choose values, so long ones are cut.
 pub(crate) const MAX_SUBJECT_BYTES: usize = 128;
 
@@ -47,20 +45,7 @@ impl Subject {
 
     /// `name=value name=value` on one line, or the key.
     pub(crate) fn shown(&self) -> String {
-        let mut shown = String::new();
-        for (name, value) in self.fields() {
-            if !shown.is_empty() {
-                shown.push(' ');
-            }
-            let parts = if name.is_empty() { ["", "", value] } else { [name, "=", value] };
-            for character in parts.into_iter().flat_map(str::chars) {
-                match character.is_control() {
-                    // Writing to a string cannot fail.
-                    true => drop(write!(shown, "{}", character.escape_default())),
-                    false => shown.push(character),
-                }
-            }
-        }
+        let mut shown = one_line(self.fields(), usize::MAX);
         if !self.is_whole {
             shown.push_str("...");
         }
@@ -68,9 +53,35 @@ impl Subject {
     }
 }
 
+/// `name=value name=value`, on one line and at most about `most` bytes long. A value without a name stands alone.
+pub(crate) fn one_line<'a>(fields: impl Iterator<Item = (&'a str, &'a str)>, most: usize) -> String {
+    let mut line = String::new();
+    for (name, value) in fields {
+        let blank = if line.is_empty() { "" } else { " " };
+        let parts = if name.is_empty() { [blank, "", "", value] } else { [blank, name, "=", value] };
+        for character in parts.into_iter().flat_map(str::chars) {
+            if line.len() >= most {
+                return line + "...";
+            }
+            match character.is_control() {
+                true => line.extend(character.escape_default()),
+                false => line.push(character),
+            }
+        }
+    }
+    line
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn lines_are_short_and_on_one_line() {
+        let fields = [("user", "42"), ("ip", "1.2.3.4\n\u{1b}[31m")];
+        assert_eq!(one_line(fields.into_iter(), 99), "user=42 ip=1.2.3.4\\n\\u{1b}[31m");
+        assert_eq!(one_line([("user", "x".repeat(500).as_str())].into_iter(), 10), "user=xxxxx...");
+    }
 
     #[test]
     fn a_subject_is_short_and_on_one_line() {

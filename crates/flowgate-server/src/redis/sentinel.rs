@@ -18,8 +18,9 @@ use tokio::sync::Mutex;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-use super::target::{ConnectError, Stream, Target, exchange};
+use super::target::{ConnectError, Target, exchange};
 use super::wire::{self, Reply};
+use crate::listener::Stream;
 
 /// The longest that a sentinel, or a server that is asked for its role, may take, the connection included.
 const ANSWER_TIMEOUT: Duration = Duration::from_millis(500);

@@ -9,11 +9,12 @@ use flowgate_engine::config::{Login, RedisUrl};
 use percent_encoding::percent_decode_str;
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, RootCertStore};
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpStream, UnixStream, lookup_host};
 use tokio_rustls::TlsConnector;
 
 use super::wire::{self, Reply};
+use crate::listener::Stream;
 
 /// Where Redis is, and what to say first.
 #[derive(Clone)]
@@ -52,11 +53,6 @@ pub(crate) struct Connection {
     /// Where it leads to, where that is an address.
     pub(crate) address: Option<SocketAddr>,
 }
-
-/// What a connection is made of, whichever way it goes.
-pub(crate) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
-
-impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
 
 const DEFAULT_PORT: u16 = 6379;
 const DEFAULT_SENTINEL_PORT: u16 = 26379;

@@ -16,7 +16,7 @@ pub(super) fn announce(server: &Server, file: Option<&Path>, config: &Config, ma
     let version = env!("FLOWGATE_VERSION");
     let origin = file.map_or_else(|| "the defaults".to_owned(), |file| file.display().to_string());
     let (rules, lists) = (config.policy.rules.len(), config.policy.lists.len());
-    let koala = KoalaFile::from_config(config).map(KoalaFile::len);
+    let koala = KoalaFile::from_config(config).map(KoalaFile::number_of_rules);
     let store = describe_store(&config.store, state_directory::find().as_deref());
     let tls = config.tls.is_some();
     let http = url(if tls { "https" } else { "http" }, &server.listening.http);

@@ -12,7 +12,7 @@ use tokio::sync::oneshot;
 use tokio::time::{Sleep, sleep};
 
 use super::{CommandResult, Kind, Shared, Waiter};
-use crate::redis::target::Stream;
+use crate::listener::Stream;
 use crate::redis::wire::{self, Reply};
 
 /// A connection that owes answers for this long beyond their deadline is given up.

@@ -6,7 +6,6 @@
 
 use std::sync::Arc;
 
-use flowgate::Span;
 use flowgate_engine::bans::{BanId, BanKind, BanOrder, ManualBan};
 use flowgate_engine::redis::{BanCall, BanCopy, ReplyError, ScriptCall, ScriptTime};
 
@@ -25,10 +24,12 @@ impl SharedStore {
             Err(error) => return Answer::Now(Err(error.into())),
         };
         let Ok(sent) = self.redis.send_script(&call) else { return Answer::Now(Err(StoreAway.into())) };
-        let (store, order) = (Arc::clone(self), OwnedOrder::new(order));
+        let (store, length) = (Arc::clone(self), order.length);
+        let [field, value, reason] = [order.field, order.value, order.reason].map(str::to_owned);
         Answer::later(async move {
             let reply = store.ban_reply(sent, call).await?;
-            let imposed = store.with_bans(|bans| bans.take_imposed(&store.decider, order.get(), id, &reply))?;
+            let order = BanOrder { field: &field, value: &value, length, reason: &reason };
+            let imposed = store.with_bans(|bans| bans.take_imposed(&store.decider, order, id, &reply))?;
             Ok(imposed?)
         })
     }
@@ -109,24 +110,6 @@ impl SharedStore {
     async fn ban_reply(&self, mut sent: SentCommand, call: ScriptCall) -> Result<Vec<Vec<u8>>, StoreAway> {
         let reply = self.redis.servers.reply(&mut sent, || call.clone()).await.map_err(|_| StoreAway)?;
         texts(reply).ok_or(StoreAway)
-    }
-}
-
-/// An order that outlives the call that brought it.
-struct OwnedOrder {
-    field: Box<str>,
-    value: Box<str>,
-    length: Span,
-    reason: Box<str>,
-}
-
-impl OwnedOrder {
-    fn new(BanOrder { field, value, length, reason }: BanOrder<'_>) -> OwnedOrder {
-        OwnedOrder { field: field.into(), value: value.into(), length, reason: reason.into() }
-    }
-
-    fn get(&self) -> BanOrder<'_> {
-        BanOrder { field: &self.field, value: &self.value, length: self.length, reason: &self.reason }
     }
 }
 
