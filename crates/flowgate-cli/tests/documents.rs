@@ -1,4 +1,5 @@
-//! What the documents name exists: the tests of docs/bounds.md, the paths of ARCHITECTURE.md, and the targets of links.
+//! What the documents name exists: the tests of docs/bounds.md, the paths and functions of ARCHITECTURE.md, and the targets of
+//! links.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers, too")]
 
@@ -23,11 +24,40 @@ fn bounds_name_tests_that_exist() {
 #[test]
 fn architecture_names_paths_that_exist() {
     let text = read("ARCHITECTURE.md");
-    let paths: Vec<&str> = text.split('`').skip(1).step_by(2).filter(|word| is_path(word)).collect();
-    assert!(paths.len() > 20, "the code map was found");
-    for path in paths {
-        assert!(root().join(path).exists(), "ARCHITECTURE.md names a path that is gone: {path}");
+    let mut found = 0;
+    for part in parts(&text) {
+        found +=
+            named_paths(part).unwrap_or_else(|path| panic!("ARCHITECTURE.md names a path that is gone: {path}")).len();
     }
+    assert!(found > 60, "the code map was found");
+}
+
+/// The path of a request names functions, types and constants: each is defined in a file of its row or paragraph, and
+/// `Type::function` in any file of the workspace that has both.
+#[test]
+fn architecture_names_functions_where_they_are() {
+    let text = read("ARCHITECTURE.md");
+    let section = text.split("## The path of a request").nth(1).unwrap().split("\n## ").next().unwrap();
+    let workspace: Vec<String> =
+        files(&root().join("crates"), "rs").iter().map(|file| fs::read_to_string(file).unwrap()).collect();
+    let mut found = 0;
+    for part in parts(section) {
+        let here: Vec<String> = named_paths(part).unwrap().iter().flat_map(|path| sources(path)).collect();
+        for name in quoted(part).filter(|name| is_item(name)) {
+            assert!(
+                is_defined(name, &here, &workspace),
+                "ARCHITECTURE.md names {name}, which its row's files lack: {part}"
+            );
+            found += 1;
+        }
+    }
+    assert!(found > 60, "the steps were found");
+    let here = ["pub(crate) fn serve() {}\nstruct Listener;".to_owned()];
+    for (name, is_there) in [("serve", true), ("Listener", true), ("Listener::serve", true), ("plan::serve", true)] {
+        assert_eq!(is_defined(name, &here, &here), is_there, "{name}");
+        assert!(!is_defined(name, &[], &[]), "{name}");
+    }
+    assert!(!is_defined("server", &here, &here) && !is_defined("Loop::serve", &here, &here));
 }
 
 #[test]
@@ -65,9 +95,72 @@ fn is_function(name: &str) -> bool {
 }
 
 fn is_path(word: &str) -> bool {
-    ["crates/", "docs/", "bench/", "fuzz/", "scripts/", "testdata/", "packaging/"]
+    ["crates/", "docs/", "bench/", "fuzz/", "scripts/", "testdata/", "packaging/", "tests/"]
         .iter()
         .any(|top| word.starts_with(top))
+}
+
+/// The rows of tables and the paragraphs of a text, without its diagrams.
+fn parts(text: &str) -> impl Iterator<Item = &str> {
+    let prose = text.split("```").step_by(2).flat_map(|prose| prose.split("\n\n"));
+    prose.flat_map(|part| if part.starts_with('|') { part.split('\n').collect() } else { vec![part] })
+}
+
+/// The paths that a part of ARCHITECTURE.md names, or the first that does not exist. A short path, such as
+/// `memory/step.rs`, lies in the `src` of the crate, or in the folder, that the part names before it; or it repeats the
+/// name of a file.
+fn named_paths(part: &str) -> Result<Vec<PathBuf>, &str> {
+    let mut paths: Vec<PathBuf> = Vec::new();
+    let mut sources = None;
+    for word in quoted(part) {
+        let is_short = !word.contains(' ') && (word.ends_with(".rs") || word.ends_with(".lua"));
+        if is_path(word) {
+            sources = word.strip_prefix("crates/").and_then(|rest| rest.split('/').next()).or(sources);
+            paths.push(root().join(word));
+        } else if is_short {
+            let crate_sources = sources.map(|name| root().join("crates").join(name).join("src"));
+            let folders = crate_sources.iter().chain(&paths).map(|folder| folder.join(word));
+            let same = paths.iter().filter(|path| path.ends_with(word)).cloned();
+            let path = folders.chain(same).find(|path| path.exists()).ok_or(word)?;
+            paths.push(path);
+        }
+        if paths.last().is_some_and(|path| !path.exists()) {
+            return Err(word);
+        }
+    }
+    Ok(paths)
+}
+
+/// The texts of a file, or of all files below a folder.
+fn sources(path: &Path) -> Vec<String> {
+    let files = if path.is_dir() { [files(path, "rs"), files(path, "lua")].concat() } else { vec![path.to_owned()] };
+    files.iter().map(|file| fs::read_to_string(file).unwrap()).collect()
+}
+
+/// Whether a word is the name of a function, a type or a constant, such as `decide`, `Call::answer` or `COMMANDS`.
+fn is_item(word: &str) -> bool {
+    word.split("::").all(|part| {
+        part.starts_with(|first: char| first.is_ascii_alphabetic())
+            && part.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_')
+    })
+}
+
+/// Whether one of these texts, or for `Type::function` one of the workspace, defines an item.
+fn is_defined(name: &str, here: &[String], workspace: &[String]) -> bool {
+    let is_type = |name: &str| name.starts_with(|first: char| first.is_ascii_uppercase());
+    let defines = |text: &str, name: &str| {
+        let kinds: &[&str] =
+            if is_type(name) { &["struct", "enum", "trait", "type", "const", "static", "impl"] } else { &["fn"] };
+        let ends = |rest: &str| !rest.starts_with(|next: char| next.is_ascii_alphanumeric() || next == '_');
+        kinds.iter().any(|kind| text.split(&format!("{kind} {name}")).skip(1).any(ends))
+    };
+    match name.rsplit_once("::") {
+        Some((owner, function)) if is_type(owner) => {
+            workspace.iter().any(|text| text.contains(owner) && defines(text, owner) && defines(text, function))
+        }
+        Some((_, function)) => here.iter().any(|text| defines(text, function)),
+        None => here.iter().any(|text| defines(text, name)),
+    }
 }
 
 fn read(path: &str) -> String {
