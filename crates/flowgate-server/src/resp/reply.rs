@@ -41,36 +41,26 @@ impl Reply<'_> {
         self.number(b':', number);
     }
 
-    /// An array of integers, written at once.
     #[inline]
     pub(crate) fn integers<const N: usize>(&mut self, numbers: [i64; N]) {
-        let mut text = Text::new();
-        text.array(N, numbers);
-        self.out.extend_from_slice(text.written());
+        self.array(N);
+        numbers.into_iter().for_each(|number| self.integer(number));
     }
 
-    /// A decision: its numbers, what the caller is to do, and the rule, written in one pass.
+    /// A decision: its numbers, what the caller is to do, and the rule.
     #[inline]
     pub(crate) fn decision(&mut self, numbers: [i64; 6], action: &str, rule: &str) {
-        let mut text = Text::new();
-        text.array(numbers.len() + 2, numbers);
-        for word in [action, rule] {
-            text.number(b'$', word.len() as i64);
-            // Names of rules are short, but may have any length.
-            if !text.word(word.as_bytes()) {
-                self.out.extend_from_slice(text.written());
-                self.out.extend_from_slice(word.as_bytes());
-                text = Text::new();
-            }
-            text.line_end();
-        }
-        self.out.extend_from_slice(text.written());
+        self.array(numbers.len() + 2);
+        numbers.into_iter().for_each(|number| self.integer(number));
+        self.bulk(action.as_bytes());
+        self.bulk(rule.as_bytes());
     }
 
+    #[inline]
     pub(crate) fn bulk(&mut self, bytes: &[u8]) {
         self.number(b'$', bytes.len() as i64);
         self.out.extend_from_slice(bytes);
-        self.out.extend_from_slice(b"\r\n");
+        self.out.extend_from_slice(LINE_END);
     }
 
     pub(crate) fn null(&mut self) {
@@ -102,125 +92,69 @@ impl Reply<'_> {
 
     #[inline]
     fn number(&mut self, kind: u8, number: i64) {
-        let mut text = [0; MAX_INTEGER_REPLY_BYTES];
-        let length = write_number(&mut text, kind, number);
-        self.out.extend_from_slice(&text[..length]);
-    }
-}
-
-/// The text of a short reply, put together before it is appended to the output in one copy.
-struct Text {
-    bytes: [u8; MAX_TEXT_BYTES],
-    end: usize,
-}
-
-const MAX_TEXT_BYTES: usize = 256;
-
-/// The room that is kept behind a word: for its end, and for the header of the next.
-const MIN_ROOM_BYTES: usize = LINE_END.len() + MAX_INTEGER_REPLY_BYTES;
-
-impl Text {
-    fn new() -> Text {
-        Text { bytes: [0; MAX_TEXT_BYTES], end: 0 }
-    }
-
-    /// The header of an array that begins with these integers, and the integers.
-    #[inline]
-    fn array<const N: usize>(&mut self, elements: usize, numbers: [i64; N]) {
-        const { assert!((N + 1) * MAX_INTEGER_REPLY_BYTES + MIN_ROOM_BYTES <= MAX_TEXT_BYTES) }
-        self.number(b'*', elements as i64);
-        for number in numbers {
-            self.number(b':', number);
-        }
-    }
-
-    #[inline]
-    fn number(&mut self, kind: u8, number: i64) {
-        self.end += write_number(&mut self.bytes[self.end..], kind, number);
-    }
-
-    /// Appends a word; false if there is no room for it.
-    #[inline]
-    fn word(&mut self, word: &[u8]) -> bool {
-        let end = self.end + word.len();
-        if end + MIN_ROOM_BYTES > MAX_TEXT_BYTES {
-            return false;
-        }
-        self.bytes[self.end..end].copy_from_slice(word);
-        self.end = end;
-        true
-    }
-
-    #[inline]
-    fn line_end(&mut self) {
-        self.bytes[self.end..][..LINE_END.len()].copy_from_slice(LINE_END);
-        self.end += LINE_END.len();
-    }
-
-    #[inline]
-    fn written(&self) -> &[u8] {
-        &self.bytes[..self.end]
+        write_number(self.out, kind, number);
     }
 }
 
 const LINE_END: &[u8] = b"\r\n";
 
-/// Kind, sign, the 19 digits of the largest number, CRLF.
-const MAX_INTEGER_REPLY_BYTES: usize = 23;
-
-/// Writes a number with its kind and its end to the beginning of `text`, which has room for
-/// [`MAX_INTEGER_REPLY_BYTES`] bytes. Returns the length.
+/// Appends a number with its kind and its line end.
 #[inline]
-fn write_number(text: &mut [u8], kind: u8, number: i64) -> usize {
-    // Most numbers of a reply are small: allowed or not, a limit, a minute in milliseconds. With kind and end they are a word,
-    // whose first byte is the lowest.
-    let (digits, count) = match number {
-        0..=9 => (digit(number), 1),
-        10..=99 => (two_digits(number), 2),
-        100..=999 => (digit(number / 100) | two_digits(number % 100) << 8, 3),
-        1000..=9999 => (two_digits(number / 100) | two_digits(number % 100) << 16, 4),
-        10_000..=99_999 => {
-            (digit(number / 10_000) | two_digits(number / 100 % 100) << 8 | two_digits(number % 100) << 24, 5)
-        }
-        -1 => (u64::from_le_bytes(*b"-1\0\0\0\0\0\0"), 2),
-        _ => return write_long_number(text, kind, number),
+fn write_number(out: &mut Vec<u8>, kind: u8, number: i64) {
+    // Most numbers of a reply are small: allowed or not, a limit, what is left of it.
+    let Some(short) = usize::try_from(number.wrapping_add(1)).ok().and_then(|place| SHORT_NUMBERS.get(place)) else {
+        return write_long_number(out, kind, number);
     };
-    let word = u64::from(kind) | digits << 8 | u64::from_le_bytes(*b"\r\n\0\0\0\0\0\0") << (8 + 8 * count);
-    text[..8].copy_from_slice(&word.to_le_bytes());
-    count + 3
+    let end = out.len() + (short >> LENGTH_SHIFT) as usize;
+    // A whole word is copied at once, and what is behind the number is dropped.
+    out.extend_from_slice(&(short | u64::from(kind)).to_le_bytes());
+    out.truncate(end);
 }
 
-#[inline]
-fn digit(number: i64) -> u64 {
-    u64::from(b'0') + number as u64
-}
-
-#[inline]
-fn two_digits(number: i64) -> u64 {
-    digit(number / 10) | digit(number % 10) << 8
-}
-
-fn write_long_number(text: &mut [u8], kind: u8, number: i64) -> usize {
-    let mut rest = number.unsigned_abs();
-    let sign = usize::from(number < 0);
-    let end = 1 + sign + rest.checked_ilog10().unwrap_or(0) as usize + 1;
-    let text = &mut text[..end + LINE_END.len()];
-    let mut at = end;
-    while rest >= 10 {
-        let pair = (rest % 100) as u8;
-        rest /= 100;
-        at -= 2;
-        text[at..][..2].copy_from_slice(&[b'0' + pair / 10, b'0' + pair % 10]);
-    }
-    if at > 1 + sign {
-        text[at - 1] = b'0' + rest as u8;
-    }
+#[inline(never)]
+fn write_long_number(out: &mut Vec<u8>, kind: u8, number: i64) {
     if number < 0 {
-        text[1] = b'-';
+        out.push(kind);
+        return write_digits(out, b'-', number.unsigned_abs());
     }
-    text[0] = kind;
-    text[end..].copy_from_slice(LINE_END);
-    text.len()
+    write_digits(out, kind, number as u64);
+}
+
+/// The last two digits of a number stand in the place of the line end behind the others.
+fn write_digits(out: &mut Vec<u8>, kind: u8, number: u64) {
+    if number < SHORT_NUMBERS.len() as u64 - 1 {
+        return write_number(out, kind, number as i64);
+    }
+    write_digits(out, kind, number / 100);
+    let pair = (number % 100) as u8;
+    out.truncate(out.len() - LINE_END.len());
+    out.extend_from_slice(&[b'0' + pair / 10, b'0' + pair % 10, b'\r', b'\n']);
+}
+
+/// The numbers from -1 to 998 with their line ends. The first byte of each word, which is the lowest, is free for the kind; the
+/// last one is the length.
+static SHORT_NUMBERS: [u64; 1000] = {
+    let mut words = [u64::from_le_bytes(*b"\0-1\r\n\0\0\x05"); 1000];
+    let mut place = 1;
+    while place < words.len() {
+        words[place] = short_number(place as u64 - 1);
+        place += 1;
+    }
+    words
+};
+
+const LENGTH_SHIFT: u32 = 56;
+
+const fn short_number(number: u64) -> u64 {
+    let (mut text, mut length, mut rest) = (u16::from_le_bytes(*b"\r\n") as u64, 3, number);
+    loop {
+        text = text << 8 | (b'0' as u64 + rest % 10);
+        length += 1;
+        rest /= 10;
+        if rest == 0 {
+            return text << 8 | length << LENGTH_SHIFT;
+        }
+    }
 }
 
 #[cfg(test)]
@@ -272,6 +206,7 @@ mod tests {
             99,
             100,
             305,
+            998,
             999,
             1000,
             9999,
