@@ -244,27 +244,33 @@ impl Observer {
     /// Notes a decision about an ad hoc key.
     pub(crate) fn key_decision(&self, key: &[u8], allowed: bool, now: Time) {
         self.metrics.keys.count(if allowed { RuleOutcome::Allowed } else { RuleOutcome::Denied });
-        self.key_seen(key, allowed, now);
+        self.key_seen(|| key, allowed, now);
     }
 
-    /// As [`Observer::key_decision`], for a caller that counts decisions itself.
+    /// As [`Observer::key_decision`], for a caller that counts decisions itself. `key` is called only if the decision is ranked or
+    /// logged.
     #[inline]
-    pub(crate) fn key_seen(&self, key: &[u8], allowed: bool, now: Time) {
+    pub(crate) fn key_seen<'k>(&self, key: impl Fn() -> &'k [u8], allowed: bool, now: Time) {
         if let Some(weight) = sampling::weight(Kind::Asked, now) {
-            self.metrics.hottest.note(None, Subject::of_key(key), weight, now);
+            self.rank_key(key(), weight, now);
         }
         if !allowed {
             self.key_denied(key, now);
         }
     }
 
+    #[cold]
+    fn rank_key(&self, key: &[u8], weight: u32, now: Time) {
+        self.metrics.hottest.note(None, Subject::of_key(key), weight, now);
+    }
+
     #[inline(never)]
-    fn key_denied(&self, key: &[u8], now: Time) {
+    fn key_denied<'k>(&self, key: impl Fn() -> &'k [u8], now: Time) {
         if let Some(weight) = sampling::weight(Kind::Denied, now) {
-            self.note_denied_key(key, weight, now);
+            self.note_denied_key(key(), weight, now);
         }
         if self.is_logged() {
-            tracing::info!(target: "flowgate::denials", key = Subject::of_key(key).shown(), "denied");
+            tracing::info!(target: "flowgate::denials", key = Subject::of_key(key()).shown(), "denied");
         }
     }
 

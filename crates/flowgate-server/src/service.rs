@@ -297,12 +297,14 @@ impl Service {
         request: impl Fn() -> Request<'q>,
         at: Reading,
     ) -> Option<TakeAnswer<'r>> {
-        let answer = self.decider.decide_planned(&snapshot.rules, plan, buffer, &request, at)?;
+        // The answer may own a whole decision, so it stays where it is.
+        let answer = self.decider.decide_planned(&snapshot.rules, plan, buffer, &request, at);
         match &answer {
-            TakeAnswer::Passes(pass) => self.observer.note_pass(counts, request, pass.rule(), at.now),
-            TakeAnswer::Decided(decision) => self.observer.note(request, decision, at.now),
+            None => {}
+            Some(TakeAnswer::Passes(pass)) => self.observer.note_pass(counts, request, pass.rule(), at.now),
+            Some(TakeAnswer::Decided(decision)) => self.observer.note(request, decision, at.now),
         }
-        Some(answer)
+        answer
     }
 
     /// Memory decides by a direct call, without a plan that outlives it: that is the hot path.

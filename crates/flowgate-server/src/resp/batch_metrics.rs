@@ -27,7 +27,7 @@ impl BatchMetrics {
     ) -> Answer<Result<ThrottleReply, ThrottleError>> {
         match &answer {
             Answer::Now(Ok(reply)) => {
-                self.count_key(&shared.service, key, !reply.limited, at);
+                self.count_key(&shared.service, || key, !reply.limited, at);
                 answer
             }
             Answer::Now(Err(_)) => answer,
@@ -36,9 +36,9 @@ impl BatchMetrics {
         }
     }
 
-    /// Counts an answer about an ad hoc key.
+    /// Counts an answer about an ad hoc key. `key` is called only if the answer is ranked or logged.
     #[inline]
-    pub(super) fn count_key(&mut self, service: &Service, key: &[u8], allowed: bool, at: Reading) {
+    pub(super) fn count_key<'k>(&mut self, service: &Service, key: impl Fn() -> &'k [u8], allowed: bool, at: Reading) {
         if allowed {
             self.allowed += 1;
         } else {

@@ -121,9 +121,7 @@ impl Decoder {
     /// other command, and for one that is partly parsed; then nothing has changed.
     fn read_plain(&mut self) -> bool {
         let Partial { next: 0, missing: None, args } = &mut self.partial else { return false };
-        args.clear();
-        let size = read_words(&self.buffer[self.begin..], |place| args.push(place));
-        let size = size.filter(|size| *size <= self.max_command);
+        let size = read_words(&self.buffer[self.begin..], args).filter(|size| *size <= self.max_command);
         self.partial.next = size.unwrap_or(0);
         size.is_some()
     }
@@ -151,9 +149,9 @@ impl Decoder {
         self.begin == self.buffer.len()
     }
 
-    /// The first `size` bytes behind the last command that was handed out.
-    pub(crate) fn ahead(&self, size: usize) -> &[u8] {
-        &self.buffer[self.begin..self.begin + size]
+    /// The bytes at `place` behind the last command that was handed out.
+    pub(crate) fn ahead(&self, place: Range<usize>) -> &[u8] {
+        &self.buffer[self.begin..][place]
     }
 
     /// Moves past `size` bytes of commands that were answered from [`plain_command`](Self::plain_command).
@@ -297,36 +295,46 @@ impl Decoder {
 }
 
 /// Reads the header of one or two digits that begins at `at`, as nearly all are: its number, and the position behind it.
+/// `None` for any other, and if less follows than the shortest element.
 #[inline(always)]
 fn short_header(bytes: &[u8], at: usize, kind: u8) -> Option<(usize, usize)> {
+    let [start @ .., fifth, _] = bytes.get(at..)?.first_chunk::<MIN_ELEMENT_BYTES>()?;
     // Four bytes are compared at once, but for the digits.
-    let start: [u8; 4] = *bytes.get(at..)?.first_chunk()?;
-    let [_, first, second, _] = start.map(|byte| byte.wrapping_sub(b'0'));
-    let masked = |mask: [u8; 4]| u32::from_ne_bytes(start) & u32::from_ne_bytes(mask);
-    if masked([255, 0, 255, 255]) == u32::from_ne_bytes([kind, 0, b'\r', b'\n']) && first <= 9 {
-        return Some((usize::from(first), at + 4));
+    let masked = |mask: [u8; 4]| u32::from_le_bytes(*start) & u32::from_le_bytes(mask);
+    let digit = |place: usize| usize::from(start[place].wrapping_sub(b'0'));
+    if masked([255, 0, 255, 255]) == u32::from_le_bytes([kind, 0, b'\r', b'\n']) {
+        return (digit(1) <= 9).then(|| (digit(1), at + 4));
     }
-    let is_header = masked([255, 0, 0, 255]) == u32::from_ne_bytes([kind, 0, 0, b'\r'])
-        && matches!(first, 1..=9)
-        && second <= 9
-        && bytes.get(at + 4) == Some(&b'\n');
-    is_header.then(|| (usize::from(10 * first + second), at + 5))
+    let is_header = masked([255, 0, 0, 255]) == u32::from_le_bytes([kind, 0, 0, b'\r'])
+        && *fifth == b'\n'
+        && matches!(digit(1), 1..=9)
+        && digit(2) <= 9;
+    is_header.then(|| (10 * digit(1) + digit(2), at + 5))
 }
 
-/// Reads a complete command with short headers, as nearly all are: calls `word` with the place of each word, and
-/// returns the size of the command. `None` for any other.
-#[inline(always)]
-fn read_words(bytes: &[u8], mut word: impl FnMut(Range<usize>)) -> Option<usize> {
+/// Reads a complete command with short headers, as nearly all are: puts the place of each word into `words`, and returns the size
+/// of the command. `None` for any other.
+fn read_words(bytes: &[u8], words: &mut Vec<Range<usize>>) -> Option<usize> {
+    words.clear();
     let (count @ 1.., mut at) = short_header(bytes, 0, b'*')? else { return None };
     for _ in 0..count {
-        let (length, start) = short_header(bytes, at, b'$')?;
-        let end = start + length;
-        let [b'\r', b'\n'] = *bytes.get(end..)?.first_chunk()? else { return None };
-        word(start..end);
-        at = end + 2;
+        let word = read_word(bytes, at)?;
+        at = word.end + LINE_END_BYTES;
+        words.push(word);
     }
     Some(at)
 }
+
+/// The place of the word with a short header that begins at `at`, if all of it is there. The header of the next one begins
+/// [`LINE_END_BYTES`] behind it.
+#[inline(always)]
+fn read_word(bytes: &[u8], at: usize) -> Option<Range<usize>> {
+    let (length, start) = short_header(bytes, at, b'$')?;
+    let end = start + length;
+    (*bytes.get(end..)?.first_chunk()? == *b"\r\n").then_some(start..end)
+}
+
+const LINE_END_BYTES: usize = 2;
 
 impl<'a> Command<'a> {
     /// The command's name as the client wrote it; Redis ignores its case.

@@ -5,22 +5,22 @@
 //!            overlap.
 //! Rule       A group ends before any other command, and before one that is not of the usual form (a wrong number of words,
 //!            an option). Such a command is answered by its own function.
-//! Rule       The plans of takes are made in place, in memory that the event loop keeps from group to group.
+//! Rule       An event loop keeps the memory of plans and groups from group to group, so that planning allocates nothing.
 //! Invariant  No command of a group changes what the session may do, so the session is checked once.
 
 use std::cell::Cell;
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
 use std::rc::Rc;
 
 use flowgate::{Key, Limit, MemoryStore, Reading, Throttle};
-use flowgate_engine::{HitBuffer, PlannedTake, Request};
-use smallvec::SmallVec;
+use flowgate_engine::{HitBuffer, PlannedTake};
 
 use super::command::{self, Planning};
 use super::decode::{Decoder, PlainCommand};
 use super::error::Error;
 use super::reply::Reply;
 use super::session::Session;
+use super::yield_once;
 use crate::limit_cache;
 use crate::observer::PassCounts;
 use crate::service::{HashedKey, Snapshot};
@@ -28,49 +28,53 @@ use crate::service::{HashedKey, Snapshot};
 /// More commands gain nothing measurable, and their cache lines would push out each other.
 pub(super) const MAX_GROUP: usize = 16;
 
+/// The plans that an event loop uses at a time: those of a group, and of the first commands of connections that wait.
+const MAX_SPARE_PLANS: usize = MAX_GROUP + yield_once::MAX_YIELDED;
+
 thread_local! {
-    static TAKES: Cell<Vec<PlannedTake>> = const { Cell::new(Vec::new()) };
+    static MEMORY: Cell<GroupMemory> =
+        const { Cell::new(GroupMemory { commands: Vec::new(), plans: Vec::new(), subjects: Vec::new() }) };
+}
+
+/// The memory of a group.
+#[derive(Debug, Default)]
+struct GroupMemory {
+    commands: Vec<PlannedCommand>,
+    /// Plans that are not in use. A plan moves from here to a command and back, so it lies in a box.
+    #[expect(clippy::vec_box, reason = "a plan is some hundred bytes")]
+    plans: Vec<Box<PlannedTake>>,
+    /// A key of each subject, and at least how many counters the subject has.
+    subjects: Vec<(Key, usize)>,
 }
 
 /// Commands that stand one behind the other in the decoder.
 #[derive(Debug)]
 pub(super) struct Group<'d> {
-    commands: SmallVec<[PlannedCommand<'d>; MAX_GROUP]>,
-    /// The plans of the takes among them, and older plans behind those.
-    takes: Vec<PlannedTake>,
-    planned_takes: usize,
+    decoder: &'d Decoder,
+    memory: GroupMemory,
 }
 
 /// A command whose counters the processor is fetching.
 #[derive(Debug)]
-pub(super) struct PlannedCommand<'d> {
+pub(super) struct PlannedCommand {
     /// The number of its arguments.
     pub(super) arguments: usize,
-    /// The bytes of the command.
-    bytes: &'d [u8],
-    question: Question<'d>,
+    /// Where it lies among the bytes that are ahead in the decoder.
+    place: Range<usize>,
+    question: Question,
 }
 
 #[derive(Debug)]
-enum Question<'d> {
-    /// The number of its plan.
-    Take(usize),
-    Limit {
-        key: &'d [u8],
-        counter: HashedKey,
-        limit: Rc<Limit>,
-    },
-    Throttle {
-        key: &'d [u8],
-        counter: HashedKey,
-        throttle: Throttle,
-    },
+enum Question {
+    Take(Box<PlannedTake>),
+    Limit { counter: HashedKey, limit: Rc<Limit> },
+    Throttle { counter: HashedKey, throttle: Throttle },
 }
 
 /// What is known of the first command that a client has sent, from its arrival until it is answered.
 #[derive(Debug)]
 pub(super) enum FirstCommand {
-    Take { plan: PlannedTake, size: usize, arguments: usize },
+    Take { plan: Box<PlannedTake>, size: usize, arguments: usize },
     Key(HashedKey),
 }
 
@@ -82,8 +86,9 @@ pub(super) fn plan_first(decoder: &Decoder, session: &Session) -> Option<FirstCo
     let (command, service) = (decoder.plain_command(0)?, &session.shared.service);
     match command::planning(command.word(0)?)? {
         Planning::Take => {
-            let mut plan = PlannedTake::default();
-            service.plan_take(&service.load_snapshot(), command::take_fields(&command)?, &mut plan);
+            let fields = command::take_fields(&command)?;
+            let mut plan = spare_plan();
+            service.plan_take(&service.load_snapshot(), fields, &mut plan);
             plan.subjects().for_each(|(subject, rules)| service.counters().prefetch_several(subject, rules));
             Some(FirstCommand::Take { plan, size: command.bytes.len(), arguments: command.arguments() })
         }
@@ -93,6 +98,14 @@ pub(super) fn plan_first(decoder: &Decoder, session: &Session) -> Option<FirstCo
             Some(FirstCommand::Key(key))
         }
     }
+}
+
+/// A plan of the event loop's memory.
+fn spare_plan() -> Box<PlannedTake> {
+    let mut memory = MEMORY.take();
+    let plan = memory.plans.pop();
+    MEMORY.replace(memory);
+    plan.unwrap_or_default()
 }
 
 /// Whether the session may use the commands at all, and they are decided at once.
@@ -108,36 +121,35 @@ impl<'d> Group<'d> {
         snapshot: &Snapshot,
         first: Option<FirstCommand>,
     ) -> Group<'d> {
-        let mut group = Group { commands: SmallVec::new(), takes: TAKES.take(), planned_takes: 0 };
-        group.takes.resize_with(MAX_GROUP, PlannedTake::default);
+        let mut group = Group { decoder, memory: MEMORY.take() };
         if may_plan(session) {
-            group.plan_all(decoder, session, snapshot, first);
+            group.plan_all(session, snapshot, first);
         }
         group
     }
 
     #[inline]
-    fn plan_all(&mut self, decoder: &'d Decoder, session: &Session, snapshot: &Snapshot, first: Option<FirstCommand>) {
+    fn plan_all(&mut self, session: &Session, snapshot: &Snapshot, first: Option<FirstCommand>) {
         let (mut from, mut counter) = (0, None);
         match first {
             None => {}
             Some(FirstCommand::Take { plan, size, arguments }) => {
-                self.takes[0] = plan;
-                let question = self.next_take();
-                self.commands.push(PlannedCommand { arguments, bytes: decoder.ahead(size), question });
+                let question = Question::Take(plan);
+                self.memory.commands.push(PlannedCommand { arguments, place: 0..size, question });
                 from = size;
             }
             Some(FirstCommand::Key(hashed)) => counter = Some(hashed),
         }
-        let mut command = PlainCommand::default();
-        while self.commands.len() < MAX_GROUP
-            && decoder.read_plain_command(from, &mut command).is_some()
-            && let Some(question) = self.plan_next(&command, session, snapshot, counter.take())
+        let (mut command, mut last) = (PlainCommand::default(), LastCommand::default());
+        while self.memory.commands.len() < MAX_GROUP
+            && self.decoder.read_plain_command(from, &mut command).is_some()
+            && let Some(question) = self.plan_next(&command, &mut last, session, snapshot, counter.take())
         {
-            from += command.bytes.len();
-            self.commands.push(PlannedCommand { arguments: command.arguments(), bytes: command.bytes, question });
+            let place = from..from + command.bytes.len();
+            from = place.end;
+            self.memory.commands.push(PlannedCommand { arguments: command.arguments(), place, question });
         }
-        if self.commands.len() > 1 {
+        if self.memory.commands.len() > 1 {
             self.prefetch(session.shared.service.counters());
         }
     }
@@ -148,61 +160,59 @@ impl<'d> Group<'d> {
     fn plan_next(
         &mut self,
         command: &PlainCommand<'d>,
+        last: &mut LastCommand<'d>,
         session: &Session,
         snapshot: &Snapshot,
         hashed: Option<HashedKey>,
-    ) -> Option<Question<'d>> {
+    ) -> Option<Question> {
         let service = &session.shared.service;
         let hash = |key| hashed.or_else(|| service.hash_key(session.key(key)));
-        match command::planning(command.word(0)?)? {
+        match last.planning(command)? {
             Planning::Take => {
-                let plan = &mut self.takes[self.planned_takes];
-                service.plan_take(snapshot, command::take_fields(command)?, plan);
-                Some(self.next_take())
+                let fields = command::take_fields(command)?;
+                let mut plan = self.memory.plans.pop().unwrap_or_default();
+                service.plan_take(snapshot, fields, &mut plan);
+                Some(Question::Take(plan))
             }
             Planning::Limit => {
-                let (2, key, limit) = (command.arguments(), command.word(1)?, command.word(2)?) else { return None };
-                let limit = limit_cache::parse(str::from_utf8(limit).ok()?).ok()?;
-                Some(Question::Limit { key, counter: hash(key)?, limit })
+                let (key, limit) = (command.word(1)?, last.limit(command)?);
+                Some(Question::Limit { counter: hash(key)?, limit })
             }
             Planning::Throttle => {
-                let key = command.word(1)?;
-                let throttle = command::throttle_numbers(command.arguments(), |index| command.word(index + 1)).ok()?;
+                let (key, throttle) = (command.word(1)?, last.throttle(command)?);
                 let counter = hash(key)?;
                 service.counters().prefetch_several(counter.key(), 1);
-                Some(Question::Throttle { key, counter, throttle })
+                Some(Question::Throttle { counter, throttle })
             }
         }
-    }
-
-    /// The take whose plan was just made.
-    #[inline]
-    fn next_take(&mut self) -> Question<'d> {
-        self.planned_takes += 1;
-        Question::Take(self.planned_takes - 1)
     }
 
     /// Prefetches the counters of limits and their sliding logs, one step after the other for all of them. A prefetch waits
     /// for the translation of its address, so those of a step stand close together: then the processor translates several at
     /// a time.
-    fn prefetch(&self, memory: &MemoryStore) {
-        // A key of each subject, and at least how many counters the subject has.
-        let mut subjects: SmallVec<[(Key, usize); 2 * MAX_GROUP]> = SmallVec::new();
-        for command in &self.commands {
+    fn prefetch(&mut self, counters: &MemoryStore) {
+        let GroupMemory { commands, subjects, .. } = &mut self.memory;
+        subjects.clear();
+        for command in commands {
             match &command.question {
-                Question::Take(number) => subjects.extend(self.takes[*number].subjects()),
+                Question::Take(plan) => subjects.extend(plan.subjects()),
                 Question::Limit { counter, .. } => subjects.push((counter.key(), 1)),
                 Question::Throttle { .. } => {}
             }
         }
-        subjects.iter().for_each(|(subject, counters)| memory.prefetch_several(*subject, *counters));
-        subjects.retain(|(subject, _)| memory.prefetch_logs(*subject));
-        subjects.iter().for_each(|(subject, _)| memory.prefetch_entries(*subject));
+        subjects.iter().for_each(|(subject, several)| counters.prefetch_several(*subject, *several));
+        subjects.retain(|(subject, _)| counters.prefetch_logs(*subject));
+        subjects.iter().for_each(|(subject, _)| counters.prefetch_entries(*subject));
     }
 
     /// The commands, in order.
-    pub(super) fn commands(&self) -> &[PlannedCommand<'d>] {
-        &self.commands
+    pub(super) fn commands(&self) -> &[PlannedCommand] {
+        &self.memory.commands
+    }
+
+    /// Reads one of its commands again.
+    fn read(&self, command: &PlannedCommand) -> PlainCommand<'d> {
+        PlainCommand::read(self.decoder.ahead(command.place.clone())).unwrap_or_default()
     }
 
     /// Decides one of its commands and writes the reply. Breaks if the command's own function must answer it, because other
@@ -210,30 +220,31 @@ impl<'d> Group<'d> {
     #[inline]
     pub(super) fn answer<'r>(
         &self,
-        command: &PlannedCommand<'_>,
+        command: &PlannedCommand,
         session: &mut Session,
         work: &mut TakeWork<'r>,
         at: Reading,
         out: &mut Vec<u8>,
     ) -> ControlFlow<()> {
         let (service, mut reply) = (&session.shared.service, Reply { out, version: session.version });
+        let key = || self.read(command).word(1).unwrap_or_default();
         match &command.question {
-            Question::Take(number) => {
+            Question::Take(plan) => {
                 let TakeWork { snapshot, hits, counts } = work;
-                let request = || request_in(command.bytes);
-                match service.take_planned(snapshot, &self.takes[*number], hits, counts, request, at) {
-                    Some(answer) => command::write_answer(&answer, &mut reply),
+                let request = || command::request(&self.read(command)).unwrap_or_default();
+                match &service.take_planned(snapshot, plan, hits, counts, request, at) {
+                    Some(answer) => command::write_answer(answer, &mut reply),
                     None => return ControlFlow::Break(()),
                 }
             }
-            Question::Limit { key, counter, limit } => match service.take_hashed(*counter, limit, at) {
+            Question::Limit { counter, limit } => match service.take_hashed(*counter, limit, at) {
                 Ok(decision) => {
                     session.batch.count_key(service, key, decision.allowed(), at);
                     command::write_limit(&decision, &mut reply);
                 }
                 Err(error) => reply.error(&Error::from(error).to_string()),
             },
-            Question::Throttle { key, counter, throttle } => match service.throttle_hashed(*counter, throttle, at) {
+            Question::Throttle { counter, throttle } => match service.throttle_hashed(*counter, throttle, at) {
                 Ok(answer) => {
                     session.batch.count_key(service, key, !answer.limited, at);
                     reply.integers(answer.numbers());
@@ -245,18 +256,76 @@ impl<'d> Group<'d> {
     }
 }
 
-/// Keeps the memory of the plans for the next group.
+/// Keeps the memory for the next group.
 impl Drop for Group<'_> {
     fn drop(&mut self) {
-        TAKES.set(std::mem::take(&mut self.takes));
+        let mut memory = std::mem::take(&mut self.memory);
+        for command in memory.commands.drain(..) {
+            if let Question::Take(plan) = command.question
+                && memory.plans.len() < MAX_SPARE_PLANS
+            {
+                memory.plans.push(plan);
+            }
+        }
+        MEMORY.replace(memory);
     }
 }
 
-impl PlannedCommand<'_> {
+impl PlannedCommand {
     /// The bytes of the command.
     pub(super) fn size(&self) -> usize {
-        self.bytes.len()
+        self.place.len()
     }
+}
+
+/// What the last command of a group said. The next one mostly says the same, but for its key: to compare is cheaper than to
+/// read.
+#[derive(Debug, Default)]
+struct LastCommand<'d> {
+    name: &'d [u8],
+    planning: Option<Planning>,
+    /// What stands behind a key, and the limit or the numbers that it says.
+    limit: (&'d [u8], Option<Rc<Limit>>),
+    throttle: (&'d [u8], Option<Throttle>),
+}
+
+impl<'d> LastCommand<'d> {
+    #[inline]
+    fn planning(&mut self, command: &PlainCommand<'d>) -> Option<Planning> {
+        let name = command.word(0)?;
+        if name != self.name {
+            (self.name, self.planning) = (name, command::planning(name));
+        }
+        self.planning
+    }
+
+    #[inline]
+    fn limit(&mut self, command: &PlainCommand<'d>) -> Option<Rc<Limit>> {
+        let text = command.behind(1)?;
+        if text != self.limit.0 {
+            self.limit = (text, limit_of(command));
+        }
+        self.limit.1.clone()
+    }
+
+    #[inline]
+    fn throttle(&mut self, command: &PlainCommand<'d>) -> Option<Throttle> {
+        let text = command.behind(1)?;
+        if text != self.throttle.0 {
+            self.throttle = (text, throttle_of(command));
+        }
+        self.throttle.1
+    }
+}
+
+/// The limit of an `FG.LIMIT` that takes one unit.
+fn limit_of(command: &PlainCommand<'_>) -> Option<Rc<Limit>> {
+    let (2, limit) = (command.arguments(), command.word(2)?) else { return None };
+    limit_cache::parse(str::from_utf8(limit).ok()?).ok()
+}
+
+fn throttle_of(command: &PlainCommand<'_>) -> Option<Throttle> {
+    command::throttle_numbers(command.arguments(), |index| command.word(index + 1)).ok()
 }
 
 /// What the takes of a group share: the rules, the memory of their hits, and their counts, which are reported once.
@@ -271,9 +340,4 @@ impl<'r> TakeWork<'r> {
     pub(super) fn new(snapshot: &'r Snapshot) -> TakeWork<'r> {
         TakeWork { snapshot, hits: HitBuffer::default(), counts: PassCounts::default() }
     }
-}
-
-/// The request of a planned `FG.TAKE`.
-fn request_in(bytes: &[u8]) -> Request<'_> {
-    PlainCommand::read(bytes).and_then(|command| command::request(&command)).unwrap_or_default()
 }

@@ -1,6 +1,6 @@
 //! Complete commands of the usual form, read where they lie: an array of a few short words.
 
-use super::read_words;
+use super::{LINE_END_BYTES, read_word, short_header};
 
 /// The most words of such a command, its name included.
 const MAX_PLAIN_WORDS: usize = 32;
@@ -28,15 +28,15 @@ impl<'a> PlainCommand<'a> {
     /// of another form.
     #[inline]
     pub(super) fn read_next(&mut self, bytes: &'a [u8]) -> Option<()> {
-        self.count = 0;
-        let size = read_words(bytes, |place| {
-            if let Some(kept) = self.places.get_mut(self.count) {
-                *kept = (place.start as u16, place.end as u16);
-            }
-            self.count += 1;
-        })?;
-        self.bytes = &bytes[..size];
-        (self.count <= MAX_PLAIN_WORDS).then_some(())
+        let (count @ 1..=MAX_PLAIN_WORDS, mut at) = short_header(bytes, 0, b'*')? else { return None };
+        for place in &mut self.places[..count] {
+            let word = read_word(bytes, at)?;
+            *place = (word.start as u16, word.end as u16);
+            at = word.end + LINE_END_BYTES;
+        }
+        self.count = count;
+        self.bytes = &bytes[..at];
+        Some(())
     }
 
     /// The number of its arguments.
@@ -50,6 +50,13 @@ impl<'a> PlainCommand<'a> {
     pub(crate) fn word(&self, index: usize) -> Option<&'a [u8]> {
         let (start, end) = *self.places[..self.count].get(index)?;
         self.bytes.get(usize::from(start)..usize::from(end))
+    }
+
+    /// All bytes behind the word at `index`, its line end included.
+    #[inline]
+    pub(crate) fn behind(&self, index: usize) -> Option<&'a [u8]> {
+        let (_, end) = *self.places[..self.count].get(index)?;
+        self.bytes.get(usize::from(end)..)
     }
 
     /// The words from `first` on, two by two, if they are texts and none is left over. The command is checked as a whole,

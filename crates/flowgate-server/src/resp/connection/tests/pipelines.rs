@@ -48,11 +48,15 @@ fn command() -> impl Strategy<Value = Vec<&'static str>> {
         1 => user.clone().prop_map(|key| vec!["FG.LIMIT", key, "bucket 2/60s"]),
         1 => user.clone().prop_map(|key| vec!["FG.LIMIT", key, "2/60s", "1", "PEEK"]),
         2 => user.clone().prop_map(|key| vec!["CL.THROTTLE", key, "1", "1", "60"]),
+        1 => user.clone().prop_map(|key| vec!["CL.THROTTLE", key, "2", "1", "60"]),
+        1 => user.clone().prop_map(|key| vec!["CL.THROTTLE", key, "2", "1", "60", "2"]),
     ];
     let others = prop::sample::select(vec![
         vec!["FG.TAKE", "x", "user", "1"],
         vec!["FG.TAKE", "1", "user"],
         vec!["FG.LIMIT", "1", "2/x"],
+        vec!["CL.THROTTLE", "1", "1", "x", "60"],
+        vec!["CL.THROTTLE", "1"],
         vec!["PING"],
         vec!["MULTI"],
         vec!["EXEC"],
