@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Fields, Millis, Text};
+use crate::{Fields, Millis, Text, Values};
 
 /// The answer of `GET /v1/bans`: every ban in force.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -29,6 +29,17 @@ pub struct ManualBan<'a> {
     pub until: Millis,
     /// Why the value is banned: any text.
     pub reason: Cow<'a, str>,
+    /// Who imposed it; null: that was not noted.
+    pub author: Option<BanAuthor<'a>>,
+}
+
+/// Who imposed a ban by hand, or lifted it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BanAuthor<'a> {
+    /// The kind of right that was used, such as `admin token`.
+    pub by: Cow<'a, str>,
+    /// The client's address, or that it is a unix socket; null: it has none.
+    pub from: Option<Cow<'a, str>>,
 }
 
 /// A ban that a rule imposed.
@@ -71,9 +82,22 @@ pub struct NewBan<'a> {
     /// The ban.
     #[serde(flatten)]
     pub ban: ManualBan<'a>,
-    /// What may be wrong: no rule uses the field, or no request at the gate has the value.
+    /// Why it may not have the intended effect: a very large network, a field that no rule uses, or a value that no
+    /// request at the gate has.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub warning: Option<String>,
+    /// The name of `warning`, and the values in it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub warning_code: Option<WarningCode<'a>>,
+}
+
+/// The name of a warning, and the values in it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WarningCode<'a> {
+    /// The name, which never changes.
+    pub code: Cow<'a, str>,
+    /// The values, by name.
+    pub values: Values<'a>,
 }
 
 /// `POST /v1/bans/find`: looks for bans in force.
@@ -149,4 +173,6 @@ pub struct FoundBan<'a> {
     pub until: Millis,
     /// Why the value is banned, of a ban by hand.
     pub reason: Option<Cow<'a, str>>,
+    /// Who imposed a ban by hand, where that was noted.
+    pub author: Option<BanAuthor<'a>>,
 }

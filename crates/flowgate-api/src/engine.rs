@@ -6,9 +6,9 @@ use flowgate::{Limit, MAX_COUNT, MemoryStats, Op, Retry, Span, Time};
 use flowgate_engine::{self as engine, DecidedBy, OnFailure, RuleOutcome, config, explain::RuleMatch};
 
 use crate::{
-    AtomicBatch, BanRule, Condition, Decision, ExceededLimit, Explanation, FailedCondition, Finding, Findings,
-    FoundBan, LimitReport, LimitsBy, MAX_COST, ManualBan, Memory, Millis, Operation, Origin, PartDecision, PolicyRule,
-    Problem, QUOTA_EXCEEDED, RuleBan, RuleReport, RuleTotals, Severity,
+    AtomicBatch, BanAuthor, BanRule, Condition, Decision, ExceededLimit, Explanation, FailedCondition, Finding,
+    Findings, FoundBan, Hint, LimitReport, LimitsBy, MAX_COST, ManualBan, Memory, Millis, Operation, Origin,
+    PartDecision, PolicyRule, Problem, QUOTA_EXCEEDED, RuleBan, RuleReport, RuleTotals, Severity, Values,
 };
 
 const _: () = assert!(MAX_COST == MAX_COUNT, "a cost counts up to what counters hold");
@@ -168,7 +168,14 @@ impl From<&engine::explain::LimitReport> for LimitReport<'_> {
 impl<'a> From<&'a engine::bans::ManualBan> for ManualBan<'a> {
     fn from(ban: &'a engine::bans::ManualBan) -> ManualBan<'a> {
         let (field, value, reason) = ((&*ban.field).into(), (&*ban.value).into(), (&*ban.reason).into());
-        ManualBan { id: ban.id.to_string().into(), field, value, until: ban.until.into(), reason }
+        let author = ban.author.as_ref().map(BanAuthor::from);
+        ManualBan { id: ban.id.to_string().into(), field, value, until: ban.until.into(), reason, author }
+    }
+}
+
+impl<'a> From<&'a engine::bans::BanAuthor> for BanAuthor<'a> {
+    fn from(author: &'a engine::bans::BanAuthor) -> BanAuthor<'a> {
+        BanAuthor { by: (&*author.by).into(), from: author.from.as_deref().map(Into::into) }
     }
 }
 
@@ -183,7 +190,7 @@ impl<'a> From<&'a engine::bans::RuleBan> for RuleBan<'a> {
 
 impl<'a> From<&'a engine::bans::ManualBan> for FoundBan<'a> {
     fn from(ban: &'a engine::bans::ManualBan) -> FoundBan<'a> {
-        let ManualBan { id, field, value, until, reason } = ban.into();
+        let ManualBan { id, field, value, until, reason, author } = ban.into();
         FoundBan {
             id,
             origin: Origin::Hand,
@@ -192,6 +199,7 @@ impl<'a> From<&'a engine::bans::ManualBan> for FoundBan<'a> {
             since: ban.since.map(Millis::from),
             until,
             reason: Some(reason),
+            author,
             ..FoundBan::default()
         }
     }
@@ -282,13 +290,26 @@ impl<'r> From<config::ReportEntry<'r>> for Finding<'r> {
         };
         Finding {
             severity,
-            message: entry.message.into(),
+            message: entry.message.text.as_str().into(),
             source: entry.source.map(Cow::from),
             line: entry.position.map(|position| position.line as u64),
             column: entry.position.map(|position| position.column as u64),
-            hint: entry.hint.into(),
+            hint: entry.hints.iter().map(|hint| hint.text.as_str()).collect::<Vec<_>>().join("\n").into(),
+            code: entry.message.code.map(Into::into),
+            values: values(&entry.message.values),
+            hints: entry.hints.into_iter().map(Hint::from).collect(),
         }
     }
+}
+
+impl From<config::Message> for Hint<'_> {
+    fn from(message: config::Message) -> Self {
+        Hint { values: values(&message.values), text: message.text.into(), code: message.code.map(Into::into) }
+    }
+}
+
+fn values(values: &[(&'static str, String)]) -> Values<'static> {
+    values.iter().map(|(name, value)| ((*name).into(), value.clone().into())).collect()
 }
 
 impl From<MemoryStats> for Memory {

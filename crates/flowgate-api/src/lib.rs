@@ -41,11 +41,13 @@ mod stats_history;
 mod subjects;
 mod text;
 
-pub use bans::{BanOrder, BanSearch, Bans, FoundBan, FoundBans, ManualBan, NewBan, Origin, RuleBan};
+pub use bans::{
+    BanAuthor, BanOrder, BanSearch, Bans, FoundBan, FoundBans, ManualBan, NewBan, Origin, RuleBan, WarningCode,
+};
 pub use batch::{AtomicBatch, PartDecision};
 pub use call::{BatchItem, Cost, DecideCall, Fields, LimitCall, MAX_ATOMIC_BATCH, MAX_BATCH, MAX_COST, MAX_FIELDS};
 pub use decision::{Decision, ExceededLimit};
-pub use error::ErrorBody;
+pub use error::{ErrorBody, Values};
 pub use explanation::{Explanation, FailedCondition, FrontReport, LimitReport, RuleReport};
 #[cfg(feature = "json")]
 pub use json_text::write_text;
@@ -54,11 +56,11 @@ pub use operation::Operation;
 pub use pause::{Pause, PauseOrder};
 pub use policy::{BanRule, BrokenFile, Condition, LimitsBy, Policy, PolicyRule, RuleTotals};
 pub use problem::{Problem, QUOTA_EXCEEDED};
-pub use rules::{Author, Finding, Findings, History, ReplacedRules, Rollback, Severity, Validation, Version};
+pub use rules::{Author, Finding, Findings, Hint, History, ReplacedRules, Rollback, Severity, Validation, Version};
 pub use sample::{Sample, SampleOrder};
 pub use session::{Login, Rights, Session};
 pub use stats::{BanCounts, Connections, Memory, RedisServer, Reloads, Stats, Store, Top, TopSubject};
-pub use stats_history::{Counts, Latencies, Latency, Mark, RuleHistory, StatsHistory, Steps, TotalCounts};
+pub use stats_history::{Counts, Latencies, Latency, Mark, MarkedBan, RuleHistory, StatsHistory, Steps, TotalCounts};
 pub use subjects::{Denial, Denials, SubjectCount, Subjects};
 pub use text::Text;
 

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
-use crate::Millis;
+use crate::{Millis, Values};
 
 /// The answer of `POST /v1/rules/validate`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -65,8 +65,28 @@ pub struct Finding<'a> {
     pub line: Option<u64>,
     /// The column, from 1.
     pub column: Option<u64>,
-    /// What to do about the finding.
+    /// What to do about it, one hint a line.
     pub hint: Cow<'a, str>,
+    /// The name of `message`; null: it has none.
+    pub code: Option<Cow<'a, str>>,
+    /// The values in `message`, by name.
+    #[serde(default)]
+    pub values: Values<'a>,
+    /// The hints one by one.
+    #[serde(default)]
+    pub hints: Vec<Hint<'a>>,
+}
+
+/// What to do about a finding.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Hint<'a> {
+    /// In English.
+    pub text: Cow<'a, str>,
+    /// The name of the sentence; null: it has none.
+    pub code: Option<Cow<'a, str>>,
+    /// The values in it, by name.
+    #[serde(default)]
+    pub values: Values<'a>,
 }
 
 /// How bad a finding is.

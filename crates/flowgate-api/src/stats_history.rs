@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
-use crate::Millis;
+use crate::{BanAuthor, Millis};
 
 /// Values of successive steps, oldest first; null: nothing was measured.
 pub type Steps<T> = Vec<Option<T>>;
@@ -98,8 +98,21 @@ pub struct Latency {
 pub struct Mark<'a> {
     /// When it happened.
     pub at: Millis,
-    /// `start`, `rules`, `away`, `back`, `pause` or `resume`.
+    /// `start`, `rules`, `away`, `back`, `pause`, `resume`, `ban` or `lift`.
     pub kind: Cow<'a, str>,
     /// The version of the rules that came into force, where it is known.
     pub version: Option<u64>,
+    /// What was banned by hand, or whose ban was lifted, through this node.
+    pub ban: Option<MarkedBan<'a>>,
+}
+
+/// A ban by hand that came or went.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MarkedBan<'a> {
+    /// The field.
+    pub field: Cow<'a, str>,
+    /// The value as it was given.
+    pub value: Cow<'a, str>,
+    /// Who imposed the ban or lifted it.
+    pub author: BanAuthor<'a>,
 }

@@ -113,7 +113,8 @@ fn request_without_a_rule_has_null_numbers() {
 fn ban_ends_at_an_instant_rounded_up() {
     let engine = engine("");
     let now = Time::from_nanos(1_700_000_000_000_000_001);
-    let order = BanOrder { field: "user", value: "42", length: Span::from_millis(1500), reason: "\u{1}é" };
+    let order =
+        BanOrder { field: "user", value: "42", length: Span::from_millis(1500), reason: "\u{1}é", author: None };
     let ban = engine.ban(order, now).unwrap();
     let decision = engine.decide(Op::Take, &Request::new().field("user", "42"), now);
     let text = serde_json::to_string(&Decision::from(&decision)).unwrap();

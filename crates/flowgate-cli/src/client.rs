@@ -228,8 +228,8 @@ impl Client {
             StatusCode::UNAUTHORIZED => self.tokens.advice(),
             _ => String::new(),
         };
-        let no_reason = ErrorBody { error: "no reason given".into(), field: None };
-        let ErrorBody { error, field } = serde_json::from_str(&text).unwrap_or(no_reason);
+        let no_reason = ErrorBody { error: "no reason given".into(), ..ErrorBody::default() };
+        let ErrorBody { error, field, .. } = serde_json::from_str(&text).unwrap_or(no_reason);
         match field {
             Some(field) if !error.starts_with(&*field) => bail!("{field}: {error} (status {status}){advice}"),
             _ => bail!("{error} (status {status}){advice}"),

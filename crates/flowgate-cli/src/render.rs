@@ -198,7 +198,7 @@ impl Renderer {
     }
 
     /// A ban that was just imposed for `length`.
-    pub(crate) fn new_ban(self, NewBan { ban, warning }: &NewBan<'_>, length: Span) -> String {
+    pub(crate) fn new_ban(self, NewBan { ban, warning, .. }: &NewBan<'_>, length: Span) -> String {
         let mut out = String::new();
         line!(out, "banned   {}, as {}", self.manual_ban(ban, Some(length)), plain(&ban.id));
         if let Some(warning) = warning {
@@ -383,6 +383,7 @@ mod tests {
             value: "7".into(),
             until: Millis(1_700_003_600_000),
             reason: "spam\n".into(),
+            author: None,
         };
         let rules = vec![RuleReport { reached: false, ..rule("all", None, Vec::new()) }];
         let decision = Decision { rule: None, ..denied("") };

@@ -148,7 +148,7 @@ fn disturb(engine: &Engine, over: &AtomicBool) {
     let mut now = Time::from_secs(1_700_000_000);
     while !over.load(Relaxed) {
         engine.replace(&policy()).unwrap();
-        let order = BanOrder { field: "user", value: "nobody", length: WINDOW, reason: "" };
+        let order = BanOrder { field: "user", value: "nobody", length: WINDOW, reason: "", author: None };
         let ban = engine.ban(order, now).unwrap();
         assert!(engine.unban(ban.id, now));
         // At a time when nothing of a window can have expired yet.

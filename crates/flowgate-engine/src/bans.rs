@@ -1,4 +1,4 @@
-//! Bans by hand: a field, a value, an end, a reason.
+//! Bans by hand: a field, a value, an end, a reason, an author.
 //!
 //! State      The bans in force, and some that have ended and are dropped with the next changes.
 //! Rule       A request with that value in that field is denied before any rule. An address is banned however it is
@@ -37,13 +37,13 @@ pub use id::{BanId, BanKind, NotABanId};
 pub use imposed::RuleBan;
 pub(crate) use imposed::{ImposedBans, RuleBanPlace};
 pub use kept::{BanCursor, KeptKind};
-pub(crate) use target::ADDRESS_FIELD;
-pub use target::wide_network;
+pub use target::ADDRESS_FIELD;
+pub use target::{WideNetwork, wide_network};
 
 /// The most bans by hand. A list holds more.
 pub const MAX_BANS: usize = 10_000;
 
-/// The most bytes in the texts of all bans by hand: fields, values and reasons.
+/// The most bytes in the texts of all bans by hand: fields, values, reasons and authors.
 pub const MAX_BANS_BYTES: usize = 8 << 20;
 
 /// The longest field, value and reason of a ban by hand, in bytes.
@@ -54,7 +54,7 @@ const MAX_REASON_BYTES: usize = 1024;
 /// A change adds at most one ban, so dropping two per change would remove all ended bans in time.
 const MAX_DROPPED_AT_ONCE: usize = 8;
 
-/// A field, a value, an end and a reason.
+/// A field, a value, an end, a reason and an author.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ManualBan {
     /// The unique id of the ban.
@@ -69,6 +69,34 @@ pub struct ManualBan {
     pub until: Time,
     /// Any text.
     pub reason: Arc<str>,
+    /// Who imposed it; `None`: that was not noted.
+    pub author: Option<BanAuthor>,
+}
+
+/// Who imposed a ban by hand, in the words of the program that took the order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BanAuthor {
+    /// The kind of right, such as `admin token`.
+    pub by: Arc<str>,
+    /// The client's address; `None`: it has none.
+    pub from: Option<Arc<str>>,
+}
+
+impl BanAuthor {
+    fn bytes(&self) -> usize {
+        self.by.len() + self.from.as_ref().map_or(0, |from| from.len())
+    }
+
+    /// The two texts that are kept of an author; both are empty without one.
+    pub(crate) fn texts(author: Option<&BanAuthor>) -> [&str; 2] {
+        author.map_or(["", ""], |author| [&author.by, author.from.as_deref().unwrap_or_default()])
+    }
+
+    /// The author of two texts that were kept.
+    pub(crate) fn from_texts([by, from]: [&str; 2]) -> Option<BanAuthor> {
+        let from = (!from.is_empty()).then(|| from.into());
+        (!by.is_empty()).then(|| BanAuthor { by: by.into(), from })
+    }
 }
 
 impl ManualBan {
@@ -81,7 +109,8 @@ impl ManualBan {
     }
 
     fn bytes(&self) -> usize {
-        self.field.len() + self.value.len() + self.reason.len()
+        let author = self.author.as_ref().map_or(0, BanAuthor::bytes);
+        self.field.len() + self.value.len() + self.reason.len() + author
     }
 }
 
@@ -96,6 +125,8 @@ pub struct BanOrder<'a> {
     pub length: Span,
     /// Any text of at most 1024 bytes.
     pub reason: &'a str,
+    /// Who imposes it, if that is to be noted.
+    pub author: Option<&'a BanAuthor>,
 }
 
 impl BanOrder<'_> {
@@ -112,13 +143,13 @@ impl BanOrder<'_> {
     }
 
     pub(crate) fn bytes(&self) -> usize {
-        self.field.len() + self.value.len() + self.reason.len()
+        self.field.len() + self.value.len() + self.reason.len() + self.author.map_or(0, BanAuthor::bytes)
     }
 
     pub(crate) fn ban(&self, id: BanId, until: Time) -> ManualBan {
         let since = Some(Time::from_nanos(until.as_nanos().saturating_sub(self.length.as_nanos())));
         let (field, value, reason) = (self.field.into(), self.value.into(), self.reason.into());
-        ManualBan { id, field, value, since, until, reason }
+        ManualBan { id, field, value, since, until, reason, author: self.author.cloned() }
     }
 }
 

@@ -5,7 +5,7 @@
 use std::path::Path;
 
 use flowgate::{MemoryStore, Op, Span, Time};
-use flowgate_engine::config::{Input, LoadedConfig, load};
+use flowgate_engine::config::{Input, LoadedConfig, Message, ReportEntry, load};
 use flowgate_engine::{Engine, Request};
 use proptest::prelude::*;
 
@@ -16,7 +16,7 @@ fn loaded(text: &str) -> LoadedConfig {
 
 /// The lines that a warning of this beginning points at.
 fn warned_lines(loaded: &LoadedConfig, beginning: &str) -> Vec<usize> {
-    let entries = loaded.warnings.entries().filter(|entry| entry.message.starts_with(beginning));
+    let entries = loaded.warnings.entries().filter(|entry| entry.message.text.starts_with(beginning));
     entries.map(|entry| entry.position.unwrap().line).collect()
 }
 
@@ -24,7 +24,11 @@ fn warned_lines(loaded: &LoadedConfig, beginning: &str) -> Vec<usize> {
 fn paths_that_are_spelled_otherwise() {
     let warnings = |gate: &str, path: &str| {
         let rule = format!("[[rule]]\nname = 'a'\naction = 'deny'\nwhen = {{ path = {path} }}");
-        loaded(&format!("{gate}\n{rule}")).warnings.entries().map(|entry| entry.message.to_owned()).collect::<Vec<_>>()
+        loaded(&format!("{gate}\n{rule}"))
+            .warnings
+            .entries()
+            .map(|entry| entry.message.text.clone())
+            .collect::<Vec<_>>()
     };
     assert_eq!(warnings("", "['/Login/', '/a/**', '~^/x(/|$)', '~^/$', '!/b']"), [""; 0]);
     assert_eq!(warnings("", "'!/a;v=1'"), [r#"the path "/a;v=1" is not told from "/a""#]);
@@ -52,7 +56,9 @@ fn rules_below_a_rule_that_is_spelled_otherwise() {
 
 /// Messages and hints about a rule, or several.
 fn warnings(rules: &str) -> Vec<String> {
-    loaded(rules).warnings.entries().map(|entry| format!("{}; {}", entry.message, entry.hint)).collect()
+    let hints = |hints: &[Message]| hints.iter().map(|hint| hint.text.as_str()).collect::<Vec<_>>().join("\n");
+    let words = |entry: ReportEntry<'_>| format!("{}; {}", entry.message.text, hints(&entry.hints));
+    loaded(rules).warnings.entries().map(words).collect()
 }
 
 #[test]

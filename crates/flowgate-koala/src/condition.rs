@@ -138,10 +138,10 @@ fn dict(report: &mut Report, name: Piece<'_>, dicts: &Dicts) -> Option<Matcher> 
         return Some(Matcher::List(name.text.into()));
     }
     let hint = did_you_mean(name.text, dicts.names().filter(|_| !report.is_full()));
-    let hint = hint.unwrap_or_else(|| format!("name it and its file in [dicts]: {} : conf/list.dat", name.text));
+    let hint = hint.unwrap_or_else(|| format!("name it and its file in [dicts]: {} : conf/list.dat", name.text).into());
     report
         .error(name.at(), format!("there is no dict {}", quoted(name.text)))
-        .maybe_hint(Some(hint).filter(|hint| hint.len() < 100))
+        .maybe_hint(Some(hint).filter(|hint| hint.text.len() < 100))
         .done();
     None
 }

@@ -71,7 +71,7 @@ impl<'t> Numbers<'t> {
             let (key, value) = (key.trim(), value.trim());
             let Some(&(_, highest)) = keys.iter().find(|(known, _)| *known == key.text) else {
                 let hint = match others.iter().any(|(other, _)| *other == key.text) {
-                    true => Some("it stands in the other of the last two brackets".to_owned()),
+                    true => Some("it stands in the other of the last two brackets".into()),
                     false => did_you_mean(key.text, keys.iter().map(|(known, _)| *known)),
                 };
                 report.error(key.at(), format!("unknown key {}", quoted(key.text))).maybe_hint(hint).done();

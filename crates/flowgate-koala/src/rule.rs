@@ -161,7 +161,7 @@ fn read_method(report: &mut Report, piece: Piece<'_>) -> Option<Method> {
     let known = METHODS.iter().find(|(name, _)| *name == piece.text);
     if known.is_none() {
         let hint = did_you_mean(piece.text, METHODS.map(|(name, _)| name));
-        let hint = hint.unwrap_or_else(|| "there are direct, count, base and leak".to_owned());
+        let hint = hint.unwrap_or_else(|| "there are direct, count, base and leak".into());
         report.error(piece.at(), format!("unknown method {}", quoted(piece.text))).hint(hint).done();
     }
     known.map(|(_, method)| *method)

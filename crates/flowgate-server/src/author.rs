@@ -1,4 +1,4 @@
-//! The author of a change of rules or bans, for the log and for the history of the rules.
+//! The author of a change of rules or bans, for the log, for the history of the rules and for the list of bans.
 //!
 //! Rule       Each change that a person or a file makes is one line of the log, with the target `flowgate::changes`:
 //!            who (the kind of right that was used, never a secret), from where, and what. Bans that rules impose are
@@ -7,6 +7,7 @@
 use std::borrow::Cow;
 use std::net::IpAddr;
 
+use flowgate_engine::bans::BanAuthor;
 use serde::Serialize;
 
 use crate::listener::Peer;
@@ -59,6 +60,11 @@ impl Author {
         let shortened = |agent: &str| agent.chars().take(MAX_AGENT_BYTES / 4).collect();
         let agent = agent.map(|agent| if agent.len() > MAX_AGENT_BYTES { shortened(agent) } else { agent.to_owned() });
         Author { from: Some(from), through, agent, ..Author::named("admin token") }
+    }
+
+    /// What a ban keeps of its author.
+    pub(crate) fn of_ban(&self) -> BanAuthor {
+        BanAuthor { by: (&*self.by).into(), from: self.from.as_deref().map(Into::into) }
     }
 }
 

@@ -275,7 +275,8 @@ impl Http {
 
 impl Protocol for Http {
     const FULL: &'static [u8] = b"HTTP/1.1 503 Service Unavailable\r\nconnection: close\r\nretry-after: 1\r\n\
-        content-type: application/json\r\ncontent-length: 45\r\n\r\n{\"error\":\"too many connections\",\"field\":null}";
+        content-type: application/json\r\ncontent-length: 87\r\n\r\n\
+        {\"error\":\"too many connections\",\"field\":null,\"code\":\"too-many-connections\",\"values\":{}}";
 
     fn for_local_address(self, local: Option<IpAddr>) -> Http {
         Http { local, ..self }

@@ -28,7 +28,9 @@ use crate::lock::Lock;
 use crate::metrics::Exposition;
 
 pub(crate) use denials::{DenialEvent, Denials, told_fields};
-pub(crate) use history::{History, Latency as StepLatency, Mark, MarkKind, Range, Series, StepCounts, WantedRules};
+pub(crate) use history::{
+    BanMark, History, Latency as StepLatency, Mark, MarkKind, Range, Series, StepCounts, WantedRules,
+};
 pub(crate) use recorder::RecorderThread;
 pub(crate) use sample::{RecordedTrace, Sample};
 pub(crate) use subject::{Subject, one_line};

@@ -100,6 +100,8 @@ pub struct ReloadStatus {
     pub failing_since: Option<Time>,
     /// The settings of the last configuration in force that a restart would change.
     pub restart_needed: Vec<&'static str>,
+    /// The fingerprint of the configuration file as the last attempt read it; `None`: it could not be read.
+    pub read: Option<u128>,
 }
 
 impl Reload {
@@ -108,7 +110,6 @@ impl Reload {
     /// # Errors
     /// When the system gives no thread.
     pub fn start(self) -> io::Result<Reloader> {
-        let status = Arc::default();
         let (requests, incoming) = mpsc::sync_channel(1);
         let (attempts_made, attempts) = signal::channel(0);
         let Reload { service, loaded, load, certificates, poll } = self;
@@ -116,13 +117,15 @@ impl Reload {
             (Some(certificates), Some(files)) => CertificateWatch::new(certificates, files.clone()),
             _ => CertificateWatch::default(),
         };
+        let watch = Watch::new(loaded.origins);
+        let status = Arc::new(Lock::new(ReloadStatus { read: watch.main_fingerprint(), ..ReloadStatus::default() }));
         // Of the rules and lists only those in force are kept, by the service.
         let settings = Arc::new(Config { lists: Vec::new(), policy: Policy::default(), ..loaded.config });
         let watcher = Watcher {
             service: service.clone(),
             settings: Arc::clone(&settings),
             load,
-            watch: Watch::new(loaded.origins),
+            watch,
             certificates,
             certificate_watch,
             status: Arc::clone(&status),
@@ -234,6 +237,7 @@ impl Watcher {
         let start = self.service.now();
         let outcome = self.reload(author, version);
         let mut status = self.status.lock();
+        status.read = self.watch.main_fingerprint();
         let noted = match outcome {
             Ok(restart_needed) => {
                 status.succeeded += 1;

@@ -67,7 +67,25 @@ pub(crate) struct Turn {
     guard: OwnedMutexGuard<()>,
 }
 
-/// The file's text with hidden secrets, and its etag.
+/// The file's text as it is on disk.
+#[derive(Debug)]
+pub(crate) struct FileText {
+    pub(crate) text: Text,
+    pub(crate) state: FileState,
+}
+
+/// What the server made of the text that is on disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FileState {
+    /// The rules in force are those of this text.
+    InForce,
+    /// The last attempt to load this text failed. Older rules are in force.
+    Wrong,
+    /// The file has changed since the last attempt. It may be half-written.
+    Changing,
+}
+
+/// The text with hidden secrets, and its etag.
 #[derive(Debug)]
 pub(crate) struct Text {
     pub(crate) text: String,
@@ -118,9 +136,17 @@ impl AdminFile {
         Turn { author, guard: Arc::clone(&self.changing).lock_owned().await }
     }
 
-    pub(crate) fn read(&self) -> io::Result<Text> {
+    /// The file as it is on disk. An editor that writes in place may be halfway, so the text has a sign until the
+    /// reloader, which waits for a file to settle, has read the same bytes.
+    pub(crate) fn read(&self) -> io::Result<FileText> {
         let text = self.text()?;
-        Ok(Text { etag: etag(&text), text: hide_secrets(&text) })
+        let ReloadStatus { read, failing_since, .. } = self.reload_status();
+        let state = match failing_since {
+            _ if read != Some(fingerprint(text.as_bytes())) => FileState::Changing,
+            Some(_) => FileState::Wrong,
+            None => FileState::InForce,
+        };
+        Ok(FileText { text: Text { etag: etag(&text), text: hide_secrets(&text) }, state })
     }
 
     /// The name of the file, without directories.

@@ -136,6 +136,7 @@ impl Reply {
         let json = self.json();
         assert_eq!((self.status, json["field"].as_str()), (status, field), "{self:?}");
         assert!(!json["error"].as_str().unwrap().is_empty());
-        assert_eq!(json.as_object().unwrap().len(), 2);
+        assert!(!json["code"].as_str().unwrap().is_empty());
+        assert_eq!(json.as_object().unwrap().len(), 4);
     }
 }

@@ -2,18 +2,21 @@
 //! bans by rules are counters, and are kept with them.)
 //!
 //! ```text
-//! hand    id, until (8), since (8, zero if unknown), field, value, reason
+//! hand    id, until (8), since (8, zero if unknown), field, value, reason, author's right and address (empty if unknown)
 //! lifted  id
 //! noted   id, until (8), key (16), rule, number of fields (2), names and values
 //! text    length (2), bytes
 //! ```
+//!
+//! Rule       A reader takes a record that ends after the reason: earlier versions note no author. Earlier versions ignore
+//!            what follows the reason.
 
 use std::sync::Arc;
 
 use flowgate::{Key, Time};
 use hashbrown::HashSet;
 
-use super::{BanId, ManualBan, RuleBan, RuleBanPlace, target_name};
+use super::{BanAuthor, BanId, ManualBan, RuleBan, RuleBanPlace, target_name};
 use crate::decider::Decider;
 use crate::rules::RuleSet;
 
@@ -92,9 +95,10 @@ impl Decider {
             let since = body.word()?.saturating_sub(back.as_nanos());
             let since = (since > 0).then(|| Time::from_nanos(since));
             let [field, value, reason] = [body.text()?, body.text()?, body.text()?];
+            let author = BanAuthor::from_texts([body.text().unwrap_or_default(), body.text().unwrap_or_default()]);
             let name = target_name(field, value).ok()?;
             let [field, value, reason] = [field, value, reason].map(Arc::from);
-            let ban = Arc::new(ManualBan { id, field, value, since, until, reason });
+            let ban = Arc::new(ManualBan { id, field, value, since, until, reason, author });
             self.bans.edit(now, |edit| edit.put(name.into(), ban));
             return Some(());
         }
@@ -117,7 +121,8 @@ impl Decider {
 fn hand(ban: &ManualBan) -> Vec<u8> {
     let text =
         Text::default().text(&ban.id.to_string()).word(ban.until.as_nanos()).word(ban.since.map_or(0, Time::as_nanos));
-    text.text(&ban.field).text(&ban.value).text(&ban.reason).0
+    let [by, from] = BanAuthor::texts(ban.author.as_ref());
+    text.text(&ban.field).text(&ban.value).text(&ban.reason).text(by).text(from).0
 }
 
 /// `None` if its record is not in memory.
@@ -176,5 +181,39 @@ impl<'a> Reader<'a> {
         let (text, rest) = self.0.split_at_checked(length.into())?;
         self.0 = rest;
         std::str::from_utf8(text).ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use flowgate::{MemoryStore, Reading, Span};
+
+    use super::*;
+    use crate::Policy;
+    use crate::bans::BanOrder;
+
+    const NOW: Time = Time::from_secs(1000);
+
+    /// What a second process makes of a record.
+    fn restored(body: &[u8]) -> Arc<ManualBan> {
+        let decider = Decider::new(MemoryStore::default());
+        let rules = RuleSet::compile(&Policy::default(), &MemoryStore::default()).unwrap();
+        assert!(decider.restore_ban(KeptKind::Hand as u8, body, &rules, Span::ZERO, NOW));
+        Arc::clone(&decider.bans(Reading::from(NOW))[0])
+    }
+
+    #[test]
+    fn a_ban_keeps_its_author_and_one_of_an_earlier_version_has_none() {
+        let decider = Decider::new(MemoryStore::default());
+        let author = BanAuthor { by: "admin token".into(), from: Some("192.0.2.1".into()) };
+        let order =
+            BanOrder { field: "user", value: "7", length: Span::from_secs(60), reason: "spam", author: Some(&author) };
+        let ban = decider.ban(order, Reading::from(NOW)).unwrap();
+        let mut written = Vec::new();
+        decider.all_bans(NOW, |_, body| written.push(body.to_vec()));
+        let [body] = written.as_slice() else { panic!("one record") };
+        assert_eq!((restored(body), ban.author.as_ref()), (Arc::clone(&ban), Some(&author)));
+        let without = body.len() - (2 + author.by.len() + 2 + "192.0.2.1".len());
+        assert_eq!(*restored(&body[..without]), ManualBan { author: None, ..(*ban).clone() });
     }
 }

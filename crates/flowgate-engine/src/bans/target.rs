@@ -4,13 +4,15 @@
 //!            stands for itself.
 //! Invariant  Two orders have the same [name](Target::name) if and only if they ban the same values of the same field.
 
+use std::fmt;
+
 use super::BanOrderError;
 use crate::address::{AddressRange, Family};
 use crate::field_name::canonical;
 use crate::network::Network;
 
 /// The field in which gateways and access logs give the client's address.
-pub(crate) const ADDRESS_FIELD: &str = "ip";
+pub const ADDRESS_FIELD: &str = "ip";
 
 /// The target of a ban.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,26 +62,43 @@ impl<'a> Target<'a> {
     }
 }
 
-/// The addresses of a network so large that a ban on it is most likely a slip, in words: more than an IPv4 /8 or an
-/// IPv6 /16. `None`: the value is smaller, or not a network.
+/// The network of a value, if it is so large that a ban on it is most likely a slip: more than an IPv4 /8 or an IPv6
+/// /16. `None`: the value is smaller, or not a network.
 ///
 /// ```
 /// use flowgate_engine::bans::wide_network;
 ///
-/// assert_eq!(wide_network("0.0.0.0/0").as_deref(), Some("every IPv4 address"));
-/// assert_eq!(wide_network("128.0.0.0/2").as_deref(), Some("1 of 4 of all IPv4 addresses"));
+/// let words = |value| wide_network(value).map(|wide| wide.to_string());
+/// assert_eq!(words("0.0.0.0/0").as_deref(), Some("every IPv4 address"));
+/// assert_eq!(words("128.0.0.0/2").as_deref(), Some("1 of 4 of all IPv4 addresses"));
 /// assert_eq!(wide_network("10.0.0.0/8"), None);
 /// ```
-pub fn wide_network(value: &str) -> Option<String> {
+pub fn wide_network(value: &str) -> Option<WideNetwork> {
     let range = AddressRange::parse(value).ok()??;
     let (family, smallest) = match range.family {
         Family::V4 => ("IPv4", 8),
         Family::V6 => ("IPv6", 16),
     };
-    match range.prefix_bits()? {
-        0 => Some(format!("every {family} address")),
-        bits if bits < smallest => Some(format!("1 of {} of all {family} addresses", 1 << bits)),
-        _ => None,
+    let bits = range.prefix_bits()?;
+    (bits < smallest).then(|| WideNetwork { family, one_in: 1 << bits })
+}
+
+/// A network of very many addresses. Displayed as `1 of 4 of all IPv4 addresses`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WideNetwork {
+    /// `IPv4` or `IPv6`.
+    pub family: &'static str,
+    /// The part of all addresses of the family that it has; 1: every address.
+    pub one_in: u32,
+}
+
+impl fmt::Display for WideNetwork {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let WideNetwork { family, one_in } = self;
+        match one_in {
+            1 => write!(f, "every {family} address"),
+            _ => write!(f, "1 of {one_in} of all {family} addresses"),
+        }
     }
 }
 
@@ -104,7 +123,7 @@ mod tests {
             ("7", None),
             ("everyone", None),
         ] {
-            assert_eq!(wide_network(value).as_deref(), expected, "{value}");
+            assert_eq!(wide_network(value).map(|wide| wide.to_string()).as_deref(), expected, "{value}");
         }
     }
 

@@ -3,7 +3,7 @@ use super::*;
 const NOW: Time = Time::from_secs(1000);
 
 fn order<'a>(field: &'a str, value: &'a str, secs: u64) -> BanOrder<'a> {
-    BanOrder { field, value, length: Span::from_secs(secs), reason: "spam" }
+    BanOrder { field, value, length: Span::from_secs(secs), reason: "spam", author: None }
 }
 
 fn impose(bans: &ManualBans, order: BanOrder<'_>, now: Time) -> Result<Arc<ManualBan>, BanOrderError> {

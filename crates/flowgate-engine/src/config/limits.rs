@@ -5,10 +5,11 @@ use std::ops::Range;
 
 use flowgate::{Algorithm, Limit, LimitError, Part};
 
+use super::message::{Message, coded};
 use super::render::quoted;
 use super::report::Report;
 use super::source::Location;
-use super::suggest::{did_you_mean, nearest};
+use super::suggest::{did_you_mean, meant, nearest};
 use super::table_reader::{self, TableReader};
 use super::tree::{Node, Table, TableEntry, Value};
 use super::value;
@@ -73,7 +74,7 @@ fn read_set(report: &mut Report, node: &Node) -> Option<LimitSet> {
     let set = value::list(report, node, |report, item| limit(report, item).map(|limit| (limit, item.at)))?;
     if matches!(&node.value, Value::Array(items) if items.is_empty()) {
         let hint = "for no limit write [\"unlimited\"]; a rule that decides at once leaves the key out";
-        return report.error(node.at, "there are no limits here").hint(hint).refuse();
+        return report.error(node.at, coded!("no-limits", "there are no limits here")).hint(hint).refuse();
     }
     Some(set)
 }
@@ -83,8 +84,9 @@ fn limit(report: &mut Report, node: &Node) -> Option<Limit> {
         return from_table(report, node, table);
     }
     let (Value::String(text) | Value::Untyped(text)) = &node.value else {
-        let message = format!("expected a limit, found {}", node.value.kind());
-        return report.error(node.at, message).hint("such as \"5/60s\" or \"bucket 30/60s burst=15\"").refuse();
+        let message = coded!("limit-kind", "expected a limit, found {found}", found = node.value.kind());
+        let hint = coded!("such-as", "such as {example}", example = "\"5/60s\" or \"bucket 30/60s burst=15\"");
+        return report.error(node.at, message).hint(hint).refuse();
     };
     match text.parse::<Limit>() {
         Ok(limit) => Some(limit),
@@ -96,36 +98,55 @@ fn limit(report: &mut Report, node: &Node) -> Option<Limit> {
     }
 }
 
-fn message(error: &LimitError) -> String {
+fn message(error: &LimitError) -> Message {
+    let (found, expected) = (quoted(&error.found), &error.expected);
     match error.part {
-        Part::Limit => format!("expected {}, found {}", error.expected, quoted(&error.found)),
-        part => format!("wrong {part} {}: expected {}", quoted(&error.found), error.expected),
+        Part::Limit => coded!("limit", "expected {expected}, found {found}", expected = expected, found = found),
+        part => Message {
+            code: Some(code(part)),
+            ..coded!("", "wrong {part} {found}: expected {expected}", part = part, found = found, expected = expected)
+        },
+    }
+}
+
+fn code(part: Part) -> &'static str {
+    match part {
+        Part::Algorithm => "limit-algorithm",
+        Part::Count => "limit-count",
+        Part::Period => "limit-period",
+        Part::Option => "limit-option",
+        Part::Burst => "limit-burst",
+        Part::MaxWait => "limit-max-wait",
+        Part::Tz => "limit-tz",
+        Part::After => "limit-after",
+        _ => "limit",
     }
 }
 
 /// What was probably meant.
-fn hint(text: &str, error: &LimitError) -> Option<String> {
+fn hint(text: &str, error: &LimitError) -> Option<Message> {
     let found = &error.found;
     match error.part {
         Part::Algorithm => did_you_mean(found, Algorithm::ALL.iter().flat_map(|algorithm| algorithm.names()).copied()),
         // The error says what to write.
         Part::Option if error.expected.starts_with("its value") => None,
         Part::Option => match found.split('=').next().unwrap_or_default() {
-            "burst" | "capacity" => Some("bucket and pace have a burst, such as \"bucket 30/60s burst=15\"".to_owned()),
-            "max_wait" => Some("only pace lets requests wait, such as \"pace 10/s max_wait=2s\"".to_owned()),
+            "burst" | "capacity" => {
+                Some(coded!("limit-has-burst", "bucket and pace have a burst, such as \"bucket 30/60s burst=15\""))
+            }
+            "max_wait" => Some("only pace lets requests wait, such as \"pace 10/s max_wait=2s\"".into()),
             name => did_you_mean(name, ["burst", "capacity", "max_wait", "tz", "after"]),
         },
-        Part::Count if found.contains('.') => Some(format!("write \"bucket {text}\"")).filter(|fixed| fixed.len() < 60),
+        Part::Count if found.contains('.') => write_instead(format!("bucket {text}")),
         Part::Period => {
             let mut words = text.split_ascii_whitespace();
             if let (Some(count), Some("per" | "every" | "a" | "/"), Some(unit)) =
                 (words.next(), words.next(), words.next())
             {
-                return Some(format!("write \"{count}/{}\"", unit.trim_end_matches('s')))
-                    .filter(|fixed| fixed.len() < 60);
+                return write_instead(format!("{count}/{}", unit.trim_end_matches('s')));
             }
             match found.as_str() {
-                "month" => Some("such as \"fixed 1000/month tz=UTC\"".to_owned()),
+                "month" => Some(coded!("such-as", "such as {example}", example = "\"fixed 1000/month tz=UTC\"")),
                 _ => better_unit(found),
             }
         }
@@ -134,10 +155,15 @@ fn hint(text: &str, error: &LimitError) -> Option<String> {
     }
 }
 
-fn better_unit(period: &str) -> Option<String> {
+/// A hint that shows the right text, unless that is too long to be read beside its line.
+fn write_instead(text: String) -> Option<Message> {
+    (text.len() < 60).then(|| coded!("write", "write {text}", text = quoted(&text)))
+}
+
+fn better_unit(period: &str) -> Option<Message> {
     let unit = period.trim_start_matches(|char: char| char.is_ascii_digit());
     let number = &period[..period.len() - unit.len()];
-    nearest(unit, UNITS).map(|unit| format!("did you mean \"{number}{unit}\"?"))
+    nearest(unit, UNITS).map(|unit| meant(format!("{number}{unit}")))
 }
 
 const UNITS: [&str; 10] = ["ms", "sec", "second", "min", "minute", "hour", "day", "week", "month", "hr"];

@@ -48,6 +48,11 @@ impl Origin {
         Origin { path: path.to_path_buf(), kind: Kind::Directory, content: names.map(names_fingerprint) }
     }
 
+    /// The [`fingerprint`] of the bytes of a file; `None`: it could not be read.
+    pub fn fingerprint(&self) -> Option<u128> {
+        self.content
+    }
+
     /// True if its bytes have changed. Reads all of it: compare size and time first.
     pub fn has_changed(&self) -> bool {
         let now = match self.kind {

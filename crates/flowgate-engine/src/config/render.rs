@@ -47,7 +47,7 @@ pub(crate) fn finding(out: &mut String, sources: &Sources, finding: &Finding, co
         Severity::Warning => ("warning", YELLOW),
     };
     // Writing to a String cannot fail.
-    let _ = writeln!(out, "{}: {}", color.paint(style, word), color.paint(BOLD, &harmless(&finding.message)));
+    let _ = writeln!(out, "{}: {}", color.paint(style, word), color.paint(BOLD, &harmless(&finding.message.text)));
     let mut margin = String::new();
     if let Some(at) = finding.at {
         let source = sources.get(at.source);
@@ -71,14 +71,14 @@ pub(crate) fn finding(out: &mut String, sources: &Sources, finding: &Finding, co
     }
 }
 
-pub(crate) fn note(sources: &Sources, note: &Note) -> String {
+fn note(sources: &Sources, note: &Note) -> String {
     match note {
-        Note::Text(text) => text.clone(),
+        Note::Text(message) => message.text.clone(),
         Note::Place(text, at) => format!("{text} {}", place(sources, *at)),
     }
 }
 
-fn place(sources: &Sources, at: Location) -> String {
+pub(crate) fn place(sources: &Sources, at: Location) -> String {
     let source = sources.get(at.source);
     match source.kind {
         SourceKind::File => {

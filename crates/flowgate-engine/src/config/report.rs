@@ -3,6 +3,7 @@
 use std::fmt;
 use std::path::Path;
 
+use super::message::{Message, coded};
 use super::origin::Origin;
 use super::render::{self, Color};
 use super::source::{Location, Position, SourceId, Sources};
@@ -49,7 +50,7 @@ pub enum Severity {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Finding {
     pub(crate) severity: Severity,
-    pub(crate) message: String,
+    pub(crate) message: Message,
     pub(crate) at: Option<Location>,
     pub(crate) notes: Vec<Note>,
     /// True if the line is shown.
@@ -60,7 +61,7 @@ pub(crate) struct Finding {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Note {
     /// What to write instead, or why.
-    Text(String),
+    Text(Message),
     /// Another place, after a text such as "the first one is at".
     Place(String, Location),
 }
@@ -71,13 +72,13 @@ pub struct ReportEntry<'r> {
     /// Error or warning.
     pub severity: Severity,
     /// What is wrong.
-    pub message: &'r str,
+    pub message: &'r Message,
     /// The file, environment variable or option; `None`: the finding is about the whole.
     pub source: Option<&'r str>,
     /// The position in the file.
     pub position: Option<Position>,
-    /// What to write instead, or why, one note a line.
-    pub hint: String,
+    /// What to write instead, or why.
+    pub hints: Vec<Message>,
 }
 
 /// A file of garbage has a mistake on each line. This bounds the memory, and is more than people read.
@@ -105,12 +106,12 @@ impl Report {
     }
 
     /// Adds a mistake that a caller has found, such as a key that does not fit its certificate.
-    pub fn add_error(&mut self, message: impl Into<String>) {
+    pub fn add_error(&mut self, message: impl Into<Message>) {
         self.error_anywhere(message).done();
     }
 
     /// Adds a warning that a caller has found, such as memory that this machine does not have.
-    pub fn add_warning(&mut self, message: impl Into<String>) {
+    pub fn add_warning(&mut self, message: impl Into<Message>) {
         self.finding(Severity::Warning, None, message.into()).done();
     }
 
@@ -118,15 +119,23 @@ impl Report {
     pub fn entries(&self) -> impl Iterator<Item = ReportEntry<'_>> {
         self.findings.iter().map(|finding| {
             let source = finding.at.map(|at| (self.sources.get(at.source), at));
-            let notes: Vec<_> = finding.notes.iter().map(|note| render::note(&self.sources, note)).collect();
             ReportEntry {
                 severity: finding.severity,
                 message: &finding.message,
                 source: source.map(|(source, _)| source.name.as_str()),
                 position: source.map(|(source, at)| source.position(at.start)),
-                hint: notes.join("\n"),
+                hints: finding.notes.iter().map(|note| self.hint(note)).collect(),
             }
         })
+    }
+
+    fn hint(&self, note: &Note) -> Message {
+        match note {
+            Note::Text(message) => message.clone(),
+            Note::Place(text, at) => {
+                coded!("place", "{text} {place}", text = text, place = render::place(&self.sources, *at))
+            }
+        }
     }
 
     /// The text for people, with colours for a terminal.
@@ -150,7 +159,7 @@ impl Report {
     pub fn confined_to_text(mut self) -> Report {
         for finding in &mut self.findings {
             if finding.at.is_some_and(|at| !self.sources.is_first(at.source)) {
-                finding.message = render::without_quotes(&finding.message);
+                finding.message = Message::uncoded(render::without_quotes(&finding.message.text));
                 finding.notes.retain(|note| matches!(note, Note::Place(..)));
                 finding.excerpt = false;
             }
@@ -186,21 +195,21 @@ impl Report {
     }
 
     /// Reports a mistake, which may have no place. The caller may add hints to the result.
-    pub fn error(&mut self, at: impl Into<Option<Location>>, message: impl Into<String>) -> Notes<'_> {
+    pub fn error(&mut self, at: impl Into<Option<Location>>, message: impl Into<Message>) -> Notes<'_> {
         self.finding(Severity::Error, at.into(), message.into())
     }
 
     /// Reports a mistake without a place.
-    pub fn error_anywhere(&mut self, message: impl Into<String>) -> Notes<'_> {
+    pub fn error_anywhere(&mut self, message: impl Into<Message>) -> Notes<'_> {
         self.finding(Severity::Error, None, message.into())
     }
 
     /// Reports a warning.
-    pub fn warning(&mut self, at: Location, message: impl Into<String>) -> Notes<'_> {
+    pub fn warning(&mut self, at: Location, message: impl Into<Message>) -> Notes<'_> {
         self.finding(Severity::Warning, Some(at), message.into())
     }
 
-    fn finding(&mut self, severity: Severity, at: Option<Location>, message: String) -> Notes<'_> {
+    fn finding(&mut self, severity: Severity, at: Option<Location>, message: Message) -> Notes<'_> {
         let kept = self.findings.len();
         self.add(Finding { severity, message, at, notes: Vec::new(), excerpt: true });
         Notes { finding: self.findings.get_mut(kept) }
@@ -238,12 +247,12 @@ pub struct Notes<'r> {
 
 impl Notes<'_> {
     /// Adds a hint.
-    pub fn hint(self, text: impl Into<String>) -> Self {
+    pub fn hint(self, text: impl Into<Message>) -> Self {
         self.note(Note::Text(text.into()))
     }
 
     /// A hint if there is one.
-    pub fn maybe_hint(self, text: Option<String>) -> Self {
+    pub fn maybe_hint(self, text: Option<impl Into<Message>>) -> Self {
         match text {
             Some(text) => self.hint(text),
             None => self,

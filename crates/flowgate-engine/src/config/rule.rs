@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use super::limits::{self, LimitSet, ReadLimits};
 use super::lists::Lists;
+use super::message::coded;
 use super::name;
 use super::render::quoted;
 use super::report::Report;
@@ -62,8 +63,11 @@ fn read(
     let mut fields = TableReader::new("this rule", table);
     let (name, name_at) = match fields.entry("name") {
         None => {
-            let hint = "name = \"..\" with letters, digits, _ . -; it becomes a header and a metric label";
-            report.error(node.at, "this rule has no name").hint(hint).done();
+            let hint = coded!(
+                "name-form",
+                "name = \"..\" with letters, digits, _ . -; it becomes a header and a metric label"
+            );
+            report.error(node.at, coded!("no-name", "this rule has no name")).hint(hint).done();
             (String::new(), node.at)
         }
         Some(entry) => {
@@ -112,8 +116,8 @@ fn check_unique(report: &mut Report, names: &mut HashMap<String, Location>, name
     }
     match names.get(name) {
         Some(&first) => {
-            let hint = "counters are kept by the rule's name, so each needs its own";
-            let message = format!("there is another rule {}", quoted(name));
+            let hint = coded!("own-name", "counters are kept by the rule's name, so each needs its own");
+            let message = coded!("another-rule", "there is another rule {name}", name = quoted(name));
             report.error(at, message).hint(hint).place("it is at", first).done();
         }
         None => drop(names.insert(name.to_owned(), at)),
@@ -133,7 +137,7 @@ fn read_by(report: &mut Report, node: &Node) -> Option<Vec<(String, Location)>> 
         let written = field;
         let field = canonical(written);
         if seen.iter().any(|known| known == field) {
-            return report.error(item.at, format!("{} is given twice", quoted(written))).refuse();
+            return report.error(item.at, coded!("twice", "{name} is given twice", name = quoted(written))).refuse();
         }
         seen.push(field.to_owned());
         Some((field.to_owned(), item.at))
@@ -159,9 +163,11 @@ fn read_limits(report: &mut Report, fields: &mut TableReader<'_>) -> ReadLimits 
 fn read_action(report: &mut Report, node: &Node) -> Option<Action> {
     let word = value::text(report, node)?;
     if !name::fits(word) {
-        let message = format!("{} cannot be an action", quoted(word));
-        let hint =
-            "\"deny\", \"allow\" or a word that the caller understands such as \"captcha\": letters, digits, _ . -";
+        let message = coded!("action", "{word} cannot be an action", word = quoted(word));
+        let hint = coded!(
+            "action-form",
+            "\"deny\", \"allow\" or a word that the caller understands such as \"captcha\": letters, digits, _ . -"
+        );
         return report.error(node.at, message).hint(hint).refuse();
     }
     Some(Action::from(word))
@@ -183,24 +189,34 @@ fn check_together(report: &mut Report, rule: &RuleDef, places: &Places) {
     match (&rule.limits, places.action) {
         // A rule with forgotten limits must not deny every request.
         (Limits::None, None) => {
-            let hint = "add limits = [\"5/60s\"], or action = \"deny\" if it is to deny whatever it matches";
-            report.error(places.name, "a rule needs limits or an action").hint(hint).done();
+            let hint = coded!(
+                "add-limits",
+                "add limits = [\"5/60s\"], or action = \"deny\" if it is to deny whatever it matches"
+            );
+            report.error(places.name, coded!("empty-rule", "a rule needs limits or an action")).hint(hint).done();
         }
         (Limits::None, Some(_)) => {}
         (_, Some(at)) if rule.action == Action::Allow => {
-            let hint = "leave the limits out to let requests pass at once, or the action to deny what exceeds them";
-            report.error(at, "a rule with limits cannot have the action \"allow\"").hint(hint).done();
+            let hint = coded!(
+                "limits-or-allow",
+                "leave the limits out to let requests pass at once, or the action to deny what exceeds them"
+            );
+            let message = coded!("allow-with-limits", "a rule with limits cannot have the action \"allow\"");
+            report.error(at, message).hint(hint).done();
         }
         _ => {}
     }
     let Some(ban) = places.ban else { return };
     if rule.by.is_empty() {
-        let hint = "name the banned subject, such as by = [\"user\"]; without it all requests are one subject";
-        report.error(ban, "\"ban\" needs \"by\"").hint(hint).done();
+        let hint = coded!(
+            "name-subject",
+            "name the banned subject, such as by = [\"user\"]; without it all requests are one subject"
+        );
+        report.error(ban, coded!("ban-needs-by", "\"ban\" needs \"by\"")).hint(hint).done();
     }
     if matches!(rule.limits, Limits::None) {
         let hint = "a ban counts what limits deny; this rule decides by itself whenever it matches";
-        report.error(ban, "\"ban\" needs limits").hint(hint).done();
+        report.error(ban, coded!("ban-needs-limits", "\"ban\" needs limits")).hint(hint).done();
     }
 }
 

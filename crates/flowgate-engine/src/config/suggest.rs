@@ -1,8 +1,15 @@
 //! "Did you mean": the known word that is nearest to a mistyped one.
 
+use super::message::{Message, coded};
+
 /// A hint with the nearest of the known words, if one is near.
-pub fn did_you_mean<'w>(written: &str, known: impl IntoIterator<Item = &'w str>) -> Option<String> {
-    nearest(written, known).map(|word| format!("did you mean \"{word}\"?"))
+pub fn did_you_mean<'w>(written: &str, known: impl IntoIterator<Item = &'w str>) -> Option<Message> {
+    nearest(written, known).map(meant)
+}
+
+/// A hint with what was probably meant.
+pub(crate) fn meant(word: impl std::fmt::Display) -> Message {
+    coded!("meant", "did you mean \"{word}\"?", word = word)
 }
 
 /// The known word that takes the fewest edits to reach, or the only one that has the written word as a part: `memory`

@@ -1,5 +1,6 @@
 //! Reads the keys of one table, and reports unknown keys.
 
+use super::message::coded;
 use super::report::Report;
 use super::source::SourceKind;
 use super::suggest::{did_you_mean, nearest};
@@ -92,8 +93,10 @@ impl<'t> TableReader<'t> {
             report.error(entry.key_at, format!("{} has no key \"{}\"", self.place, entry.key)).hint(hint).done();
             return;
         }
+        let choices = || coded!("keys", "the keys are: {keys}", keys = self.known.join(", "));
         let hint = did_you_mean(&entry.key, known).unwrap_or_else(choices);
-        let message = format!("unknown key {} in {}", super::render::quoted(&entry.key), self.place);
+        let key = super::render::quoted(&entry.key);
+        let message = coded!("unknown-key", "unknown key {key} in {place}", key = key, place = self.place);
         report.error(entry.key_at, message).hint(hint).done();
     }
 }

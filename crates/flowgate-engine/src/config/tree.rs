@@ -9,6 +9,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::brackets::{self, UnclosedBracket};
+use super::message::coded;
 use super::render::{HIDDEN, quoted};
 use super::report::Report;
 use super::secret;
@@ -136,11 +137,14 @@ fn report_unclosed(report: &mut Report, source: SourceId, UnclosedBracket { at, 
     let (from, to) = (file.position(at).line, file.position(before).line);
     let opened = if missing == ']' { '[' } else { '{' };
     let hint = match before < file.text.trim_end().len() {
-        true if from == to => format!("a \"{missing}\" is missing on this line"),
-        true => format!("a \"{missing}\" is missing before line {to}"),
-        false => format!("a \"{missing}\" is missing up to the end of the file"),
+        true if from == to => {
+            coded!("missing-here", "a \"{missing}\" is missing on this line", missing = missing)
+        }
+        true => coded!("missing-before", "a \"{missing}\" is missing before line {to}", missing = missing, to = to),
+        false => coded!("missing-end", "a \"{missing}\" is missing up to the end of the file", missing = missing),
     };
-    report.error(Location::new(source, at..at + 1), format!("this \"{opened}\" is not closed")).hint(hint).done();
+    let message = coded!("unclosed", "this \"{opened}\" is not closed", opened = opened);
+    report.error(Location::new(source, at..at + 1), message).hint(hint).done();
 }
 
 /// Reads a single TOML value, at `offset` in a source.
@@ -159,20 +163,26 @@ fn report_syntax(report: &mut Report, source: SourceId, error: &toml::de::Error)
     let plain = written.trim_matches(['"', '\'']);
     // Plain words for the usual mistakes: the parser's own messages need knowledge of its grammar.
     if message == "duplicate key" {
-        let hint = "a key, or a [section], may be given once; [[rule]] with double brackets starts another rule";
-        report.error(at, format!("{} is given twice", quoted(plain))).hint(hint).done();
+        let hint = coded!(
+            "once",
+            "a key, or a [section], may be given once; [[rule]] with double brackets starts another rule"
+        );
+        report.error(at, coded!("twice", "{name} is given twice", name = quoted(plain))).hint(hint).done();
     } else if message.starts_with("string values must be quoted") && written.trim().is_empty() {
-        report.error(at, "a value is missing here").done();
+        report.error(at, coded!("no-value", "a value is missing here")).done();
     } else if message.starts_with("string values must be quoted") {
-        let hint = if plain == HIDDEN { "put it in quotes".to_owned() } else { format!("write {}", quoted(plain)) };
-        report.error(at, "text stands in quotes").hint(hint).done();
+        let hint = match plain {
+            HIDDEN => "put it in quotes".into(),
+            _ => coded!("write", "write {text}", text = quoted(plain)),
+        };
+        report.error(at, coded!("unquoted", "text stands in quotes")).hint(hint).done();
     } else if message.starts_with("invalid unquoted key") {
-        let message = "a name with other signs than letters, digits, _ and - stands in quotes";
-        report.error(at, message).hint(format!("write {}", quoted(plain))).done();
+        let message = coded!("unquoted-name", "a name with other signs than letters, digits, _ and - stands in quotes");
+        report.error(at, message).hint(coded!("write", "write {text}", text = quoted(plain))).done();
     } else if message.starts_with("invalid basic string, expected `\"`") {
-        report.error(at, "the closing quote is missing").done();
+        report.error(at, coded!("no-closing-quote", "the closing quote is missing")).done();
     } else {
-        report.error(at, format!("this is not TOML: {message}")).done();
+        report.error(at, coded!("not-toml", "this is not TOML: {message}", message = message)).done();
     }
 }
 

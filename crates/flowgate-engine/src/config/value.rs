@@ -6,6 +6,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use super::duration;
+use super::message::coded;
 use super::render::quoted;
 use super::report::Report;
 use super::source::Location;
@@ -19,11 +20,13 @@ pub(crate) fn text<'n>(report: &mut Report, node: &'n Node) -> Option<&'n str> {
         other => {
             let hint = match other {
                 Value::Integer(..) | Value::Float(_) | Value::Boolean(_) => {
-                    Some(format!("write \"{}\" in quotes", report.sources.shown(node.at)))
+                    let text = report.sources.shown(node.at);
+                    Some(coded!("write", "write \"{text}\" in quotes", text = text))
                 }
                 _ => None,
             };
-            report.error(node.at, format!("expected text, found {}", other.kind())).maybe_hint(hint).refuse()
+            let message = coded!("expected-text", "expected text, found {found}", found = other.kind());
+            report.error(node.at, message).maybe_hint(hint).refuse()
         }
     }
 }
@@ -48,7 +51,8 @@ pub(crate) fn boolean(report: &mut Report, node: &Node) -> Option<bool> {
         Value::String(text) if text == "true" || text == "false" => format!("write {text} without quotes"),
         _ => "write true or false".to_owned(),
     };
-    report.error(node.at, format!("expected true or false, found {}", found(node))).hint(hint).refuse()
+    let message = coded!("expected-boolean", "expected true or false, found {found}", found = found(node));
+    report.error(node.at, message).hint(hint).refuse()
 }
 
 /// A whole number within a range.
@@ -66,7 +70,13 @@ pub(crate) fn integer(report: &mut Report, node: &Node, range: RangeInclusive<u6
         Value::String(text) if text.parse::<u64>().is_ok() => Some(format!("write {text} without quotes")),
         _ => None,
     };
-    let message = format!("expected a whole number from {} to {}, found {}", range.start(), range.end(), found(node));
+    let message = coded!(
+        "expected-number",
+        "expected a whole number from {least} to {most}, found {found}",
+        least = range.start(),
+        most = range.end(),
+        found = found(node)
+    );
     report.error(node.at, message).maybe_hint(hint).refuse()
 }
 
@@ -79,7 +89,8 @@ pub(crate) fn word<T: Copy>(report: &mut Report, node: &Node, words: &[(&'static
     let known = words.iter().map(|(word, _)| *word);
     let choices = one_of(known.clone());
     let hint = did_you_mean(text, known);
-    report.error(node.at, format!("expected {choices}, found {}", quoted(text))).maybe_hint(hint).refuse()
+    let message = coded!("expected-word", "expected {choices}, found {found}", choices = choices, found = quoted(text));
+    report.error(node.at, message).maybe_hint(hint).refuse()
 }
 
 /// The word that stands for a value.
@@ -102,19 +113,25 @@ pub(crate) fn span(report: &mut Report, node: &Node, range: RangeInclusive<Durat
     const EXPECTED: &str = "expected a duration such as \"500ms\", \"30s\", \"5m\" or \"24h\"";
     if let Value::Integer(..) = node.value {
         let written = report.sources.written(node.at).to_owned();
-        let message = format!("{EXPECTED}, found a number without a unit");
+        let message = coded!("duration-unit", "{expected}, found a number without a unit", expected = EXPECTED);
         return report.error(node.at, message).hint(format!("for seconds write \"{written}s\"")).refuse();
     }
     let text = text(report, node)?;
     let Some(length) = duration::parse(text) else {
         let seconds = text.parse::<u64>().ok().map(|number| format!("for seconds write \"{number}s\""));
         let units = || "a whole number and one of the units us, ms, s, m, h, d, w".to_owned();
-        let message = format!("{EXPECTED}, found {}", quoted(text));
+        let message = coded!("duration", "{expected}, found {found}", expected = EXPECTED, found = quoted(text));
         return report.error(node.at, message).hint(seconds.unwrap_or_else(units)).refuse();
     };
     if !range.contains(&length) {
         let (least, most) = (duration::format(*range.start()), duration::format(*range.end()));
-        let message = format!("expected a duration from {least} to {most}, found {}", quoted(text));
+        let message = coded!(
+            "duration-range",
+            "expected a duration from {least} to {most}, found {found}",
+            least = least,
+            most = most,
+            found = quoted(text)
+        );
         return report.error(node.at, message).refuse();
     }
     Some(length)
@@ -160,7 +177,8 @@ pub(crate) fn list<T>(
                 _ => None,
             };
             let hint = hint.filter(|hint| hint.len() < 100);
-            report.error(node.at, format!("expected an array, found {}", other.kind())).maybe_hint(hint).refuse()
+            let message = coded!("expected-array", "expected an array, found {found}", found = other.kind());
+            report.error(node.at, message).maybe_hint(hint).refuse()
         }
     }
 }

@@ -14,6 +14,7 @@ mod unreachable;
 use std::collections::HashSet;
 
 use super::listen::ListenAddress;
+use super::message::coded;
 use super::report::Report;
 use super::rule::Places;
 use super::tree::Table;
@@ -58,7 +59,8 @@ fn unused_lists(report: &mut Report, config: &Config, places: &ReadPlaces) {
     for (name, at) in &places.lists {
         if !used.contains(name.as_str()) {
             let hint = format!("a rule uses it with when = {{ field = \"@{name}\" }}");
-            report.warning(*at, format!("no rule uses the list \"{name}\"")).hint(hint).done();
+            let message = coded!("unused-list", "no rule uses the list \"{name}\"", name = name);
+            report.warning(*at, message).hint(hint).done();
         }
     }
 }
@@ -72,8 +74,9 @@ fn fields_not_required(report: &mut Report, rule: &RuleDef, places: &Places) {
             _ => false,
         };
         if !rule.when.iter().any(requires) {
-            let message = format!("requests without \"{field}\" pass by this rule");
-            let hint = format!("if that is meant, say so: {} = \"*\" in when", super::writer::name(field));
+            let message = coded!("without-field", "requests without \"{field}\" pass by this rule", field = field);
+            let name = super::writer::name(field);
+            let hint = coded!("require-field", "if that is meant, say so: {name} = \"*\" in when", name = name);
             report.warning(at, message).hint(hint).done();
         }
     }

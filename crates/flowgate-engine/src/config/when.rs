@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 
 use super::lists::Lists;
+use super::message::coded;
 use super::render::quoted;
 use super::report::Report;
 use super::source::Location;
-use super::suggest::nearest;
+use super::suggest::{meant, nearest};
 use super::table_reader;
 use super::tree::{Node, Table, Value};
 use super::value;
@@ -68,7 +69,8 @@ pub fn check_field(report: &mut Report, name: &str, at: Location) -> bool {
     let fits = !name.is_empty() && name.len() <= MAX_FIELD_BYTES && !name.chars().any(|c| c.is_control() || c == ' ');
     if !fits {
         let hint = "a field is called such as \"user\", \"ip\" or \"header.X-Plan\"";
-        report.error(at, format!("{} cannot be the name of a field", quoted(name))).hint(hint).done();
+        let message = coded!("field-name", "{name} cannot be the name of a field", name = quoted(name));
+        report.error(at, message).hint(hint).done();
     }
     fits
 }
@@ -96,7 +98,8 @@ fn all(report: &mut Report, field: &str, node: &Node, lists: &Lists) -> Vec<Matc
 fn matcher(report: &mut Report, field: &str, node: &Node, lists: &Lists) -> Option<Matcher> {
     match &node.value {
         Value::Array(items) if items.is_empty() => {
-            report.error(node.at, "an empty array matches nothing").hint("name the values that fit").refuse()
+            let message = coded!("empty-array", "an empty array matches nothing");
+            report.error(node.at, message).hint("name the values that fit").refuse()
         }
         Value::Array(items) => {
             let matchers: Vec<_> = items.iter().filter_map(|item| single(report, field, item, lists)).collect();
@@ -119,8 +122,8 @@ fn single(report: &mut Report, field: &str, node: &Node, lists: &Lists) -> Optio
     }
     let text = value::text(report, node)?;
     if text.is_empty() {
-        let hint = "for a field that is absent or empty write \"!*\"";
-        return report.error(node.at, "an empty text matches nothing").hint(hint).refuse();
+        let hint = coded!("absent", "for a field that is absent or empty write \"!*\"");
+        return report.error(node.at, coded!("empty-text", "an empty text matches nothing")).hint(hint).refuse();
     }
     let matcher = match Matcher::parse(text) {
         Ok(matcher) => matcher,
@@ -135,7 +138,7 @@ fn single(report: &mut Report, field: &str, node: &Node, lists: &Lists) -> Optio
         }
     };
     if field == ADDRESS_FIELD && is_broken_address(&matcher) {
-        let message = format!("{} is neither an address nor a network", quoted(text));
+        let message = coded!("address", "{text} is neither an address nor a network", text = quoted(text));
         let meant = meant_address(text).map_or_else(
             || "such as 192.0.2.7 or 192.0.2.0/24; to".to_owned(),
             |meant| format!("did you mean {}? To", quoted(&meant)),
@@ -206,10 +209,14 @@ fn report_unknown_list(report: &mut Report, node: &Node, text: &str, name: &str,
     let at = value::place_within(report, node, text, start..text.len());
     let known = lists.names.keys().map(String::as_str);
     let hint = match nearest(name, known.filter(|_| !report.is_full())) {
-        Some(known) => format!("did you mean \"@{known}\"?"),
-        None => format!("define it: [lists] {name} = {{ values = [..] }} or {{ file = \"{name}.txt\" }}"),
+        Some(known) => meant(format!("@{known}")),
+        None => coded!(
+            "define-list",
+            "define it: [lists] {name} = {{ values = [..] }} or {{ file = \"{name}.txt\" }}",
+            name = name
+        ),
     };
-    report.error(at, format!("there is no list {}", quoted(name))).hint(hint).done();
+    report.error(at, coded!("unknown-list", "there is no list {name}", name = quoted(name))).hint(hint).done();
 }
 
 /// The conditions as an inline table. A field with several of them has all of them.

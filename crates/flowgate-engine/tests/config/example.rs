@@ -33,6 +33,6 @@ fn the_example_becomes_rules_and_lists() {
 fn the_example_gives_no_warnings() {
     let loaded = from_text(DOCUMENTED_RULES, &[]).unwrap();
     // Its lists and certificates are complete; `vip` is there to be looked at.
-    let messages: Vec<_> = loaded.warnings.entries().map(|entry| entry.message.to_owned()).collect();
+    let messages: Vec<_> = loaded.warnings.entries().map(|entry| entry.message.text.clone()).collect();
     assert_eq!(messages, ["no rule uses the list \"vip\""]);
 }

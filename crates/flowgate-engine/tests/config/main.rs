@@ -45,7 +45,7 @@ fn config(text: &str, environment: &[(&str, &str)]) -> Config {
 
 #[track_caller]
 fn mistake(text: &str, environment: &[(&str, &str)]) -> String {
-    from_text(text, environment).unwrap_err().entries().next().unwrap().message.to_owned()
+    from_text(text, environment).unwrap_err().entries().next().unwrap().message.text.clone()
 }
 
 #[test]

@@ -141,7 +141,8 @@ fn a_peek_is_no_strike() {
 #[test]
 fn a_ban_by_hand_comes_before_everything() {
     let engine = engine(&[rule("all").action("allow"), rule("user").by("user").limits(&["1/60s"])]);
-    let order = BanOrder { field: "ip", value: "1.2.3.0/24", length: Span::from_secs(60), reason: "abuse" };
+    let order =
+        BanOrder { field: "ip", value: "1.2.3.0/24", length: Span::from_secs(60), reason: "abuse", author: None };
     let ban = engine.ban(order, at(0)).unwrap();
     run(
         &engine,

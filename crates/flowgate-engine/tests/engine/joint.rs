@@ -168,7 +168,8 @@ fn a_ban_on_one_part_denies_the_step_and_that_part_charges_and_strikes_nothing()
 #[test]
 fn a_ban_by_hand_on_one_part_denies_the_step() {
     let engine = engine(&[rule("user").by("user").limits(&["5/60s"])]);
-    let order = BanOrder { field: "ip", value: "1.2.3.4", length: Span::from_secs(60), reason: "scraper" };
+    let order =
+        BanOrder { field: "ip", value: "1.2.3.4", length: Span::from_secs(60), reason: "scraper", author: None };
     engine.ban(order, at(0)).unwrap();
     let ask = |op| {
         let banned = Request::new().field("ip", "1.2.3.4");

@@ -3,10 +3,10 @@
 use std::borrow::Cow;
 
 use flowgate::Span;
-use flowgate_api::{Bans, NewBan};
+use flowgate_api::{Bans, NewBan, WarningCode};
 use flowgate_engine::config::parse_duration;
 use flowgate_engine::{
-    bans::{BanOrder, ManualBan, wide_network},
+    bans::{ADDRESS_FIELD, BanOrder, ManualBan, WideNetwork, wide_network},
     http::{normalized_host, normalized_method},
 };
 use hyper::StatusCode;
@@ -32,37 +32,75 @@ pub(super) async fn impose(call: &Call<'_>, body: Body<'_>) -> Result<Reply, Err
     let flowgate_api::BanOrder { field, value, length, reason } = body::parse(&body)?;
     let length = match parse_duration(&length.0) {
         Some(length) if !length.is_zero() => Span::from(length),
-        _ => return Err(Error::invalid("for", "expected a length such as \"10m\", \"1h\" or \"7d\", at most 366d")),
+        _ => return Err(Error::BanLength),
     };
     let reason = reason.as_ref().map_or("", |reason| &*reason.0);
-    let order = BanOrder { field: &field.0, value: &value.0, length, reason };
+    let order = BanOrder { field: &field.0, value: &value.0, length, reason, author: None };
     let service = &call.shared.service;
     let ban = call.answered(service.ban(order, &call.author())).await??;
-    let created = NewBan { ban: (&*ban).into(), warning: warning(service, &ban) };
+    let warning = Warning::of(service, &ban);
+    let created = NewBan {
+        ban: (&*ban).into(),
+        warning: warning.as_ref().map(ToString::to_string),
+        warning_code: warning.as_ref().map(Warning::code),
+    };
     Ok(reply::json(&created).with_status(StatusCode::CREATED))
 }
 
 /// Why a ban may not have the intended effect.
-fn warning(service: &Service, ban: &ManualBan) -> Option<String> {
-    let ManualBan { field, value, .. } = ban;
-    if let Some(addresses) = wide_network(value) {
-        return Some(format!("the ban holds for {addresses}: lift it if that is not meant"));
+#[derive(Debug, thiserror::Error)]
+enum Warning<'b> {
+    #[error("the ban holds for {0}: lift it if that is not meant")]
+    Wide(WideNetwork),
+    /// Any field may hold addresses. Values that are not addresses pass.
+    #[error("the ban holds for values of {1:?} that are addresses, {0}: lift it if that is not meant")]
+    WideInField(WideNetwork, &'b str),
+    /// Callers of the API may send the value as it is written.
+    #[error("requests at the gate have {spelled:?} in the field {field:?}: ban that to stop them")]
+    Spelling { field: &'b str, spelled: Cow<'b, str> },
+    /// The field may be mistyped, or known to callers only: a ban works without a rule.
+    #[error("no rule uses the field {0:?}; only requests that bring it are stopped")]
+    Unused(&'b str),
+}
+
+impl<'b> Warning<'b> {
+    fn of(service: &Service, ManualBan { field, value, .. }: &'b ManualBan) -> Option<Warning<'b>> {
+        if let Some(network) = wide_network(value) {
+            return Some(match &**field {
+                ADDRESS_FIELD => Warning::Wide(network),
+                field => Warning::WideInField(network, field),
+            });
+        }
+        let spelled = match &**field {
+            "path" => service.rules().path_spelling.spell(&**value),
+            "host" => normalized_host(value),
+            "method" => normalized_method(value),
+            _ => Cow::Borrowed(&**value),
+        };
+        if spelled != **value {
+            return Some(Warning::Spelling { field, spelled });
+        }
+        (!service.snapshot().uses_field(field)).then_some(Warning::Unused(field))
     }
-    let at_the_gate = match &**field {
-        "path" => service.rules().path_spelling.spell(&**value),
-        "host" => normalized_host(value),
-        "method" => normalized_method(value),
-        _ => Cow::Borrowed(&**value),
-    };
-    if at_the_gate != **value {
-        // Callers of the API may send the value as it is written.
-        return Some(format!(
-            "requests at the gate have {at_the_gate:?} in the field {field:?}: ban that to stop them"
-        ));
+
+    fn code(&self) -> WarningCode<'_> {
+        let (code, values) = match self {
+            Warning::Wide(network) => ("ban-wide", network_values(*network)),
+            Warning::WideInField(network, field) => {
+                ("ban-wide-in-field", [network_values(*network), vec![("field", (*field).into())]].concat())
+            }
+            Warning::Spelling { field, spelled } => {
+                ("ban-spelling", vec![("field", (*field).into()), ("value", spelled.as_ref().into())])
+            }
+            Warning::Unused(field) => ("ban-unused", vec![("field", (*field).into())]),
+        };
+        let values = values.into_iter().map(|(name, value)| (name.into(), value)).collect();
+        WarningCode { code: code.into(), values }
     }
-    // The field may be mistyped, or known to callers only: a ban works without a rule.
-    let is_unused = !service.snapshot().uses_field(field);
-    is_unused.then(|| format!("no rule uses the field {field:?}; only requests that bring it are stopped"))
+}
+
+fn network_values<'v>(network: WideNetwork) -> Vec<(&'static str, Cow<'v, str>)> {
+    vec![("family", network.family.into()), ("one_in", network.one_in.to_string().into())]
 }
 
 /// `DELETE /v1/bans/{id}`, for bans by hand and by rules.

@@ -1,13 +1,15 @@
-//! Errors to clients: the one table from an error to a status and a text.
+//! Errors to clients: the one table from an error to a status, a text and a code.
 //!
 //! Rule       4xx is the caller's mistake and says what to change and where; 503 asks to retry. 500 is a fault that
 //!            only the operator can mend, and no input causes it.
+//! Rule       A code names one kind of mistake and never changes. With the values it says what the text says, so that a
+//!            client can say it in another language.
 
 use std::borrow::Cow;
 
 use flowgate::{LimitError, OtherAlgorithm, Span};
-use flowgate_api::ErrorBody;
-use flowgate_engine::bans::BanOrderError;
+use flowgate_api::{ErrorBody, Values};
+use flowgate_engine::bans::{BanOrderError, MAX_BANS, MAX_BANS_BYTES};
 use hyper::StatusCode;
 use hyper::header;
 
@@ -20,6 +22,10 @@ use crate::service::{BanError, StoreAway};
 pub(crate) enum Error {
     #[error("{problem}")]
     Invalid { field: Cow<'static, str>, problem: String },
+    #[error("expected a length such as \"10m\", \"1h\" or \"7d\", at most 366d")]
+    BanLength,
+    #[error(transparent)]
+    Ban(#[from] BanOrderError),
     #[error("the body: {0}")]
     Body(String),
     #[error("content-type: expected {0}")]
@@ -74,9 +80,12 @@ impl Error {
 
     fn status(&self) -> StatusCode {
         match self {
-            Error::Invalid { .. } | Error::Body(_) | Error::BodyBroken | Error::Rules(WriteError::Wrong(_)) => {
-                StatusCode::BAD_REQUEST
-            }
+            Error::Invalid { .. }
+            | Error::BanLength
+            | Error::Ban(_)
+            | Error::Body(_)
+            | Error::BodyBroken
+            | Error::Rules(WriteError::Wrong(_)) => StatusCode::BAD_REQUEST,
             Error::Unauthorized(_) | Error::WrongToken => StatusCode::UNAUTHORIZED,
             Error::TooManyLogins(_) => StatusCode::TOO_MANY_REQUESTS,
             Error::Forbidden(_) => StatusCode::FORBIDDEN,
@@ -101,6 +110,12 @@ impl Error {
     fn field(&self) -> Option<&str> {
         match self {
             Error::Invalid { field, .. } => Some(field),
+            Error::BanLength => Some("for"),
+            Error::Ban(error) => Some(match error {
+                BanOrderError::Field => "field",
+                BanOrderError::TooLong { part, .. } => part,
+                BanOrderError::Value { .. } | BanOrderError::Full | BanOrderError::TooMuchText => "value",
+            }),
             Error::ContentType(_) => Some("content-type"),
             Error::Unauthorized(_) => Some("authorization"),
             Error::WrongToken => Some("token"),
@@ -108,6 +123,66 @@ impl Error {
             Error::NoIfMatch | Error::Rules(WriteError::Changed) => Some("if-match"),
             Error::Rules(WriteError::NoSuchVersion) => Some("version"),
             _ => None,
+        }
+    }
+
+    /// The name of the mistake.
+    fn code(&self) -> &'static str {
+        match self {
+            Error::Invalid { .. } => "invalid",
+            Error::BanLength => "ban-length",
+            Error::Ban(BanOrderError::Value { .. }) => "ban-value",
+            Error::Ban(BanOrderError::Field) => "ban-field",
+            Error::Ban(BanOrderError::TooLong { .. }) => "ban-too-long",
+            Error::Ban(BanOrderError::Full) => "bans-full",
+            Error::Ban(BanOrderError::TooMuchText) => "bans-too-much-text",
+            Error::Body(_) => "body",
+            Error::ContentType(_) => "content-type",
+            Error::TooLarge(_) => "body-too-large",
+            Error::BodyTimeout => "body-late",
+            Error::BodyBroken => "body-broken",
+            Error::NoSuchPath => "no-such-path",
+            Error::NoSuchThing(_) => "not-found",
+            Error::Method(_) => "method",
+            Error::Unauthorized(_) => "unauthorized",
+            Error::WrongToken => "wrong-token",
+            Error::TooManyLogins(_) => "too-many-wrong-tokens",
+            Error::Forbidden(_) => "forbidden",
+            Error::OtherAlgorithm(_) => "other-algorithm",
+            Error::Away(_) => "store-away",
+            Error::NothingRecorded => "nothing-recorded",
+            Error::TryUnderWay => "try-under-way",
+            Error::TryTooLong => "try-too-long",
+            Error::WrongFile(_) => "file-wrong",
+            Error::Overloaded => "overloaded",
+            Error::NoFile => "no-file",
+            Error::NoIfMatch => "no-if-match",
+            Error::Rules(WriteError::Changed) => "file-changed",
+            Error::Rules(WriteError::Wrong(_)) => "rules-wrong",
+            Error::Rules(WriteError::NoSuchVersion) => "no-such-version",
+            Error::Rules(WriteError::NotInForce(_)) => "not-in-force",
+            Error::Rules(WriteError::Io(_)) => "file-failed",
+        }
+    }
+
+    /// The values in the text, by name.
+    fn values(&self) -> Values<'_> {
+        let of = |values: &[(&'static str, String)]| -> Values<'_> {
+            values.iter().map(|(name, value)| ((*name).into(), value.clone().into())).collect()
+        };
+        match self {
+            Error::TooLarge(most) => of(&[("most", most.to_string())]),
+            Error::TooManyLogins(wait) => of(&[("seconds", wait.as_secs_ceil().to_string())]),
+            Error::Ban(BanOrderError::Value { found, .. }) => of(&[("value", found.clone())]),
+            Error::Ban(BanOrderError::TooLong { part, length, max }) => {
+                of(&[("part", (*part).to_owned()), ("length", length.to_string()), ("most", max.to_string())])
+            }
+            Error::Ban(BanOrderError::Full) => of(&[("most", MAX_BANS.to_string())]),
+            Error::Ban(BanOrderError::TooMuchText) => of(&[("most", MAX_BANS_BYTES.to_string())]),
+            Error::Rules(WriteError::Wrong(report)) => of(&[("mistakes", report.errors().to_string())]),
+            Error::Rules(WriteError::NotInForce(problem)) => of(&[("problem", problem.clone())]),
+            Error::Rules(WriteError::Io(problem)) => of(&[("problem", problem.to_string())]),
+            _ => Values::new(),
         }
     }
 
@@ -125,7 +200,8 @@ impl Error {
     }
 
     pub(crate) fn reply(&self) -> Reply {
-        let body = ErrorBody { error: self.to_string().into(), field: self.field().map(Cow::from) };
+        let (error, field) = (self.to_string().into(), self.field().map(Cow::from));
+        let body = ErrorBody { error, field, code: self.code().into(), values: self.values() };
         let mut reply = reply::json(&body).with_status(self.status());
         if let Some((name, value)) = self.header() {
             reply.header(&name, &*value);
@@ -143,11 +219,7 @@ impl From<LimitError> for Error {
 impl From<BanError> for Error {
     fn from(error: BanError) -> Error {
         match error {
-            BanError::Order(BanOrderError::Field) => Error::invalid("field", error),
-            BanError::Order(BanOrderError::TooLong { part, .. }) => Error::invalid(part, error),
-            BanError::Order(BanOrderError::Value { .. } | BanOrderError::Full | BanOrderError::TooMuchText) => {
-                Error::invalid("value", error)
-            }
+            BanError::Order(error) => error.into(),
             BanError::Away(away) => away.into(),
         }
     }

@@ -89,5 +89,6 @@ fn contains(ban: &FoundBan<'_>, text: &str) -> bool {
         || subject.into_iter().any(|(name, value)| holds(&format!("{}={}", name.0, value.0)))
         || ban.rule.as_deref().is_some_and(holds)
         || ban.reason.as_deref().is_some_and(holds)
+        || ban.author.iter().any(|author| holds(&author.by) || author.from.as_deref().is_some_and(holds))
         || holds(&ban.id)
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use flowgate_api::{History, ReplacedRules, Rollback, Validation};
 use flowgate_engine::config::{Config, LoadedConfig, Report};
-use hyper::header::ETAG;
+use hyper::header::{ETAG, HeaderName};
 use percent_encoding::percent_decode;
 use tokio::time::timeout;
 
@@ -16,17 +16,31 @@ use super::error::Error;
 use super::head::{self, Header};
 use super::reply::{self, Reply};
 use super::{Call, body};
-use crate::rules_file::{AdminFile, MAX_NOTE_BYTES, Precondition, Text, Turn, WriteError, WriteReport};
+use crate::rules_file::{
+    AdminFile, FileState, FileText, MAX_NOTE_BYTES, Precondition, Text, Turn, WriteError, WriteReport,
+};
 
 const TOML: &str = "application/toml";
 
 /// What the author of a version notes.
 const NOTE: &str = "x-flowgate-note";
 
-/// The text, with an `ETag`. Secrets are hidden.
+/// What the server made of the text that is on disk.
+const FILE_STATE: HeaderName = HeaderName::from_static("x-flowgate-file");
+
+/// The text, with an `ETag` and its state. Secrets are hidden.
 pub(super) async fn read(call: &Call<'_>) -> Result<Reply, Error> {
-    let Text { text, etag } = on_disk(call, |file| file.read().map_err(WriteError::Io)).await??;
-    Ok(with_etag(reply::with_type(text, TOML), &etag))
+    let FileText { text, state } = on_disk(call, |file| file.read().map_err(WriteError::Io)).await??;
+    let mut reply = with_etag(reply::with_type(text.text, TOML), &text.etag);
+    reply.header(
+        &FILE_STATE,
+        match state {
+            FileState::InForce => "in-force",
+            FileState::Wrong => "wrong",
+            FileState::Changing => "changing",
+        },
+    );
+    Ok(reply)
 }
 
 /// Replaces the text that `If-Match` names. Hidden secrets keep their values.

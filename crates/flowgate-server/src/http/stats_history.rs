@@ -1,6 +1,6 @@
 //! `GET /v1/stats/history`: what was decided in the last five minutes, hour or day, in all and by rule.
 
-use flowgate_api::{Counts, Latencies, Latency, Mark, RuleHistory, StatsHistory, Steps, TotalCounts};
+use flowgate_api::{Counts, Latencies, Latency, Mark, MarkedBan, RuleHistory, StatsHistory, Steps, TotalCounts};
 
 use hashbrown::{HashMap, HashSet};
 
@@ -8,7 +8,7 @@ use super::Call;
 use super::error::Error;
 use super::query::Query;
 use super::reply::{self, Reply};
-use crate::recent::{self, MarkKind, Range, Series, StepLatency, WantedRules};
+use crate::recent::{self, BanMark, MarkKind, Range, Series, StepLatency, WantedRules};
 use crate::service::Service;
 
 /// The most rules of `rules=top`.
@@ -94,14 +94,21 @@ fn latency(series: &[StepLatency]) -> Latency {
     Latency { p50: series.iter().map(|step| step.p50).collect(), p99: series.iter().map(|step| step.p99).collect() }
 }
 
-fn mark(recent::Mark { at, kind }: &recent::Mark) -> Mark<'static> {
-    let (kind, version) = match kind {
-        MarkKind::Start => ("start", None),
-        MarkKind::Rules { version } => ("rules", *version),
-        MarkKind::Away => ("away", None),
-        MarkKind::Back => ("back", None),
-        MarkKind::Pause => ("pause", None),
-        MarkKind::Resume => ("resume", None),
+fn mark(recent::Mark { at, kind }: &recent::Mark) -> Mark<'_> {
+    let (kind, version, ban) = match kind {
+        MarkKind::Start => ("start", None, None),
+        MarkKind::Rules { version } => ("rules", *version, None),
+        MarkKind::Away => ("away", None, None),
+        MarkKind::Back => ("back", None, None),
+        MarkKind::Pause => ("pause", None, None),
+        MarkKind::Resume => ("resume", None, None),
+        MarkKind::Ban(ban) => ("ban", None, Some(ban)),
+        MarkKind::Lift(ban) => ("lift", None, Some(ban)),
     };
-    Mark { at: (*at).into(), kind: kind.into(), version }
+    let ban = ban.map(|BanMark { field, value, author }| MarkedBan {
+        field: (&**field).into(),
+        value: (&**value).into(),
+        author: author.into(),
+    });
+    Mark { at: (*at).into(), kind: kind.into(), version, ban }
 }

@@ -26,7 +26,7 @@ pub(crate) use counts::{StepCounts, Tally};
 use latency::Latencies;
 pub(crate) use latency::{Latency, PROTOCOLS};
 use marks::Marks;
-pub(crate) use marks::{Mark, MarkKind};
+pub(crate) use marks::{BanMark, Mark, MarkKind};
 use rings::{RESOLUTIONS, Rings, Steps};
 use rule_places::{Place, RulePlaces};
 
@@ -403,5 +403,22 @@ mod tests {
         assert_eq!((marks(&history, Range::Day).len(), marks(&history, Range::FiveMinutes).len()), (256, 256));
         history.record(Time::from_secs(START + 600), std::iter::empty(), &Gauges::default());
         assert_eq!(marks(&history, Range::FiveMinutes).len(), 99);
+    }
+
+    #[test]
+    fn marks_of_bans_leave_the_others_their_place() {
+        let mut history = History::new(1, Time::from_secs(START));
+        let ban = || BanMark::new(&"user".into(), &"7".into(), &crate::Author::PROGRAM);
+        for number in 0..400 {
+            history.marks.note(Time::from_secs(START + 1 + number), MarkKind::Ban(ban()));
+        }
+        history.marks.note(Time::from_secs(START + 2), MarkKind::Pause);
+        history.marks.note(Time::from_secs(START + 500), MarkKind::Lift(ban()));
+        history.record(Time::from_secs(START + 600), std::iter::empty(), &Gauges::default());
+        let marks = history.read(Range::Day, &WantedRules::None).marks;
+        assert_eq!(marks.len(), 2 + 256);
+        assert_eq!((&marks[0].kind, &marks[1].kind), (&MarkKind::Start, &MarkKind::Pause));
+        assert_eq!(marks.last().unwrap().kind, MarkKind::Lift(ban()));
+        assert!(marks.is_sorted_by_key(|mark| mark.at));
     }
 }

@@ -52,6 +52,11 @@ impl Watch {
         self.origins.first().map(|watched| watched.origin.path.display().to_string())
     }
 
+    /// The fingerprint of that file as it was read.
+    pub(crate) fn main_fingerprint(&self) -> Option<u128> {
+        self.origins.first().and_then(|watched| watched.origin.fingerprint())
+    }
+
     /// True if the origins now differ from the content in use.
     pub(crate) fn has_changed(&mut self) -> bool {
         // Every origin is looked at, so that `is_steady` has stamps to compare with.

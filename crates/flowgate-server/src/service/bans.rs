@@ -7,6 +7,7 @@ use flowgate_engine::bans::{BanId, BanOrder, BanOrderError, ManualBan, RuleBan};
 
 use super::{Answer, Service, StoreAway};
 use crate::author::{Author, changed};
+use crate::recent::{BanMark, MarkKind};
 
 /// Why a ban cannot be imposed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -20,13 +21,14 @@ pub enum BanError {
 }
 
 impl Service {
-    /// Bans a value of a field, in place of an earlier ban of the same.
+    /// Bans a value of a field, in place of an earlier ban of the same. The ban keeps its author.
     ///
     /// # Errors
     /// When the value is neither a text nor addresses, a text is too long, there are too many bans, or the shared store
     /// does not answer.
     pub fn ban(&self, order: BanOrder<'_>, author: &Author) -> Answer<Result<Arc<ManualBan>, BanError>> {
-        let (author, length) = (author.clone(), order.length);
+        let (author, of_ban, length) = (author.clone(), author.of_ban(), order.length);
+        let order = BanOrder { author: Some(&of_ban), ..order };
         let answer = match &self.shared {
             None => match self.decider.ban(order, self.read()) {
                 Ok(ban) => self.kept_for_sure(Ok(ban)),
@@ -34,9 +36,11 @@ impl Service {
             },
             Some(shared) => shared.ban(order),
         };
+        let service = self.clone();
         answer.map(move |imposed| {
             let ban = imposed?;
             let ManualBan { id, field, value, reason, .. } = &*ban;
+            service.mark(MarkKind::Ban(BanMark::new(field, value, &author)));
             changed!(&author, "ban imposed", %id, field = &**field, value = &**value, %length, reason = &**reason);
             Ok(ban)
         })
@@ -47,7 +51,8 @@ impl Service {
     /// # Errors
     /// When the shared store does not answer.
     pub fn unban(&self, id: BanId, author: &Author) -> Answer<Result<bool, StoreAway>> {
-        let author = author.clone();
+        let (service, author) = (self.clone(), author.clone());
+        let by_hand = self.decider.manual_ban(id, self.ban_time(self.read()).now);
         let answer = match &self.shared {
             None => self.kept_for_sure(Ok(self.decider.unban(id, self.now()))),
             Some(shared) => shared.unban(id),
@@ -55,6 +60,9 @@ impl Service {
         answer.map(move |lifted| {
             if lifted == Ok(true) {
                 changed!(&author, "ban lifted", %id);
+                if let Some(ban) = by_hand {
+                    service.mark(MarkKind::Lift(BanMark::new(&ban.field, &ban.value, &author)));
+                }
             }
             lifted
         })
@@ -69,10 +77,12 @@ impl Service {
             None => self.kept_for_sure(Ok(self.decider.unban_value(field, value, self.now()))),
             Some(shared) => shared.unban_value(field, value),
         };
-        let (author, field, value) = (author.clone(), field.to_owned(), value.to_owned());
+        let (service, author) = (self.clone(), author.clone());
+        let (field, value) = (Arc::from(field), Arc::from(value));
         answer.map(move |lifted| {
             if lifted == Ok(true) {
-                changed!(&author, "ban lifted", field, value);
+                changed!(&author, "ban lifted", field = &*field, value = &*value);
+                service.mark(MarkKind::Lift(BanMark::new(&field, &value, &author)));
             }
             lifted
         })
@@ -129,7 +139,7 @@ mod tests {
     #[test]
     fn bans_come_and_go() {
         let (service, clock) = service("");
-        let order = |field| BanOrder { field, value: "7", length: Span::from_secs(60), reason: "spam" };
+        let order = |field| BanOrder { field, value: "7", length: Span::from_secs(60), reason: "spam", author: None };
         let banned = |field| !now(service.decide(Operation::Peek, &Request::new().field(field, "7"))).allowed();
         let ban = now(service.ban(order("user"), &Author::PROGRAM)).unwrap();
         now(service.ban(order("name"), &Author::PROGRAM)).unwrap();

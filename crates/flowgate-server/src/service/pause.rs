@@ -168,7 +168,7 @@ mod tests {
         let user = [("user", "42")];
         (0..2).for_each(|_| assert!(take(&service, &user).allowed()));
         assert!(take(&service, &user).banned_until().is_some(), "the third is denied, and bans");
-        let order = BanOrder { field: "user", value: "7", length: Span::from_secs(60), reason: "" };
+        let order = BanOrder { field: "user", value: "7", length: Span::from_secs(60), reason: "", author: None };
         now(service.ban(order, &Author::PROGRAM)).unwrap();
         let limit = "1/60s".parse().unwrap();
         let ad_hoc = || {

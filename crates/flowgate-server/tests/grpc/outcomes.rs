@@ -384,7 +384,13 @@ async fn limits_of_callers_are_part_of_the_step() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn bans_by_hand_hold_for_the_addresses_of_clients() {
     let ban = |server: &Server| {
-        let network = BanOrder { field: "ip", value: "192.0.2.0/24", length: Span::from_secs(90), reason: "scraping" };
+        let network = BanOrder {
+            field: "ip",
+            value: "192.0.2.0/24",
+            length: Span::from_secs(90),
+            reason: "scraping",
+            author: None,
+        };
         let banned = server.service.ban(network, &Author::PROGRAM);
         assert!(matches!(banned, Answer::Now(Ok(_))));
     };

@@ -181,8 +181,8 @@ fn bans_are_listed_imposed_and_lifted() {
     let imposed = server.post("/v1/bans", r#"{"field":"ip","value":"192.0.2.0/24","for":"1h","reason":"scraper"}"#);
     let by_hand = imposed.json()["id"].as_str().unwrap().to_owned();
     assert!(by_hand.starts_with("h-") && by_hand.ends_with("-1"), "{by_hand}");
-    let ban =
-        json!({"id": by_hand, "field": "ip", "value": "192.0.2.0/24", "until": 1_700_003_600, "reason": "scraper"});
+    let ban = json!({"id": by_hand, "field": "ip", "value": "192.0.2.0/24", "until": 1_700_003_600, "reason": "scraper",
+        "author": {"by": "admin token", "from": "127.0.0.1"}});
     assert_eq!((imposed.status, imposed.json()), (201, ban.clone()));
     let denied = server.post("/v1/take", r#"{"fields":{"ip":"192.0.2.7"}}"#).json();
     assert_eq!(
@@ -218,6 +218,22 @@ fn bans_are_listed_imposed_and_lifted() {
         let order = format!(r#"{{"field":"ip","value":"{value}","for":"1h"}}"#);
         let ban = server.post("/v1/bans", &order).json();
         assert_eq!(ban["warning"], format!("the ban holds for {addresses}: lift it if that is not meant"));
+        let id = ban["id"].as_str().unwrap();
+        assert_eq!(client.call("DELETE", &format!("/v1/bans/{id}"), &[], "").status, 204);
+    }
+    for (value, addresses) in [("0.0.0.0/0", "every IPv4 address"), ("::/0", "every IPv6 address")] {
+        let order = format!(r#"{{"field":"user","value":"{value}","for":"1h"}}"#);
+        let told = format!(
+            "the ban holds for values of \"user\" that are addresses, {addresses}: lift it if that is not meant"
+        );
+        let ban = server.post("/v1/bans", &order).json();
+        assert_eq!(ban["warning"], told);
+        let family = &addresses[6..10];
+        let values = json!({"family": family, "one_in": "1", "field": "user"});
+        assert_eq!(ban["warning_code"], json!({"code": "ban-wide-in-field", "values": values}));
+        assert_eq!(ban["author"], json!({"by": "admin token", "from": "127.0.0.1"}));
+        let passes = server.post("/v1/take", r#"{"fields":{"user":"seven"}}"#).json();
+        assert_eq!(passes["allowed"], true, "a value that is not an address");
         let id = ban["id"].as_str().unwrap();
         assert_eq!(client.call("DELETE", &format!("/v1/bans/{id}"), &[], "").status, 204);
     }

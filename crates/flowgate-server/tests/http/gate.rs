@@ -146,6 +146,7 @@ fn problem_document_is_that_of_the_tower_layer() {
         value: "banned",
         length: Span::from_secs(60),
         reason: "Spam.",
+        author: None,
     };
     engine.ban(ban, server.clock.now()).unwrap();
     server.post("/v1/bans", r#"{"field":"host","value":"banned","for":"60s","reason":"Spam."}"#);

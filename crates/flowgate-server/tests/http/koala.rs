@@ -132,7 +132,7 @@ fn feedback_gives_units_back() {
             ("/rule/value?rule_no=1&ip=1.1.1.1", r#"{"err_no":0,"err_msg":"","cache_val":0}"#),
             (
                 "/rule/feedback?ip=1.1.1.1&_feedbackType=erase3",
-                r#"400 {"error":"expected erase1 or erase2","field":"_feedbackType"}"#,
+                r#"400 {"error":"expected erase1 or erase2","field":"_feedbackType","code":"invalid","values":{}}"#,
             ),
         ],
     );
@@ -195,7 +195,7 @@ fn a_batch_that_cannot_be_read_is_refused() {
     ] {
         let reply = server.get(path);
         assert_eq!(reply.status, 400, "{path}");
-        assert!(reply.body.ends_with(r#","field":"argsJson"}"#), "{path}: {}", reply.body);
+        assert!(reply.body.contains(r#","field":"argsJson","code":"invalid""#), "{path}: {}", reply.body);
     }
     let expected =
         r#"{"error":"expected [{\"Id\":\"0\",\"Arg\":\"k%3Dv\"}, ..]: expected ident at line 1 column 3","field""#;
@@ -279,7 +279,11 @@ fn koala_and_the_policy_live_side_by_side() {
 fn without_a_rule_file_there_is_no_koala() {
     let server = Running::start("");
     for path in ["/rule/browse", "/monitor/alive", "/admin/allrules", "/nothing"] {
-        assert_eq!(get(&server, path), r#"404 {"error":"no such path","field":null}"#, "{path}");
+        assert_eq!(
+            get(&server, path),
+            r#"404 {"error":"no such path","field":null,"code":"no-such-path","values":{}}"#,
+            "{path}"
+        );
     }
     for reply in [server.get("/v1/koala"), server.post("/v1/koala/validate", r#"{"text":""}"#)] {
         reply.is_mistake(404, None);

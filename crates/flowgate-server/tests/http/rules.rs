@@ -73,6 +73,46 @@ impl AdminFile {
 }
 
 #[test]
+fn mistakes_have_codes_and_values() {
+    let admin = AdminFile::start(FIRST);
+    let mistake = |reply: Reply| (reply.json()["code"].clone(), reply.json()["values"].clone());
+    assert_eq!(mistake(admin.put("\"old\"", FIRST)), (json!("file-changed"), json!({})));
+    let (etag, text) = admin.read();
+    let wrong = text.replace("limits", "limts");
+    assert_eq!(mistake(admin.put(&etag, &wrong)), (json!("rules-wrong"), json!({"mistakes": "1"})));
+    let order = r#"{"field":"ip","value":"1.2.3.0/33","for":"1h"}"#;
+    assert_eq!(mistake(admin.server.post("/v1/bans", order)), (json!("ban-value"), json!({"value": "1.2.3.0/33"})));
+
+    let headers = [("content-type", "application/toml")];
+    let checked = admin.server.connect().call("POST", "/v1/rules/validate", &headers, &wrong).json();
+    let finding = &checked["findings"][0];
+    assert_eq!(finding["message"], "unknown key \"limts\" in this rule");
+    assert_eq!((&finding["code"], &finding["values"]["key"]), (&json!("unknown-key"), &json!("\"limts\"")));
+    let hint = json!({"text": "did you mean \"limits\"?", "code": "meant", "values": {"word": "limits"}});
+    assert_eq!((&finding["hint"], &finding["hints"]), (&hint["text"], &json!([hint])));
+}
+
+#[test]
+fn a_file_that_the_server_has_not_read_yet_has_a_sign() {
+    let admin = AdminFile::start(FIRST);
+    let state = || admin.server.get("/v1/rules").header("x-flowgate-file").unwrap().to_owned();
+    assert_eq!(state(), "in-force");
+    let half = &FIRST[..FIRST.len() / 2];
+    fs::write(&admin.path, half).unwrap();
+    assert_eq!(state(), "changing");
+    assert!(!admin.read().1.contains("sesame"), "secrets are hidden in half a file, too");
+    admin.reload();
+    assert_eq!(state(), "wrong", "half of the file is not TOML, and it stays half");
+    fs::write(&admin.path, FIRST.replace("5/60s", "7/60s")).unwrap();
+    assert_eq!(state(), "changing");
+    admin.reload();
+    assert_eq!((state().as_str(), admin.limit()), ("in-force", json!(7)));
+    let (etag, text) = admin.read();
+    assert_eq!(admin.put(&etag, &text.replace("7/60s", "8/60s")).status, 200);
+    assert_eq!(state(), "in-force", "a published text is in force when it is answered");
+}
+
+#[test]
 fn a_change_is_in_force_when_it_is_answered() {
     let admin = AdminFile::start(FIRST);
     let (etag, text) = admin.read();
@@ -213,8 +253,10 @@ fn what_is_wrong_is_not_written() {
     };
     assert_eq!(validate(&text), json!({"valid": true, "rules": 1, "restart_needed": [], "findings": [], "report": ""}));
     let invalid = validate("[server]\nidle_timout = \"5m\"\n");
+    let hint = json!({"text": "did you mean \"idle_timeout\"?", "code": "meant", "values": {"word": "idle_timeout"}});
     let finding = json!({"severity": "error", "message": "unknown key \"idle_timout\" in [server]", "source": "flowgate.toml",
-        "line": 2, "column": 1, "hint": "did you mean \"idle_timeout\"?"});
+        "line": 2, "column": 1, "hint": "did you mean \"idle_timeout\"?", "code": "unknown-key",
+        "values": {"key": "\"idle_timout\"", "place": "[server]"}, "hints": [hint]});
     assert_eq!(
         (&invalid["valid"], &invalid["rules"], &invalid["findings"][0]),
         (&json!(false), &json!(null), &finding)

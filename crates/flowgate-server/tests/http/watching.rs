@@ -206,6 +206,23 @@ fn denials_are_told_one_by_one() {
 }
 
 #[test]
+fn bans_by_hand_are_marked_with_their_author() {
+    let server = Running::start(RULES);
+    let ban = server.post("/v1/bans", r#"{"field":"user","value":"42","for":"1h"}"#).json();
+    let author = json!({"by": "admin token", "from": "127.0.0.1"});
+    assert_eq!(server.get("/v1/bans").json()["bans"][0]["author"], author);
+    assert_eq!(server.post("/v1/bans/find", "{}").json()["bans"][0]["author"], author);
+    assert_eq!(server.post("/v1/explain", r#"{"fields":{"user":"42"}}"#).json()["ban"]["author"], author);
+    let id = ban["id"].as_str().unwrap();
+    server.connect().call("DELETE", &format!("/v1/bans/{id}"), &[], "");
+    let history = server.get("/v1/stats/history").json();
+    let marks: Vec<_> = history["marks"].as_array().unwrap().iter().map(|mark| (&mark["kind"], &mark["ban"])).collect();
+    let marked = json!({"field": "user", "value": "42", "author": author});
+    let expected = [(&json!("start"), &Value::Null), (&json!("ban"), &marked), (&json!("lift"), &marked)];
+    assert_eq!(marks, expected);
+}
+
+#[test]
 fn bans_are_found_page_by_page() {
     let server = Running::start(RULES);
     for number in 0..25 {
@@ -233,6 +250,7 @@ fn bans_are_found_page_by_page() {
     seen.dedup();
     assert_eq!(seen.len(), 25, "each once");
     assert_eq!(find(json!({"text": "USER=u2"}))["found"], 6);
+    assert_eq!(find(json!({"text": "127.0.0.1"}))["found"], 22, "by the address of the author");
     assert_eq!(find(json!({"text": "scrap", "origin": "rule"}))["found"], 0);
     let wrong = |body: Value| server.post("/v1/bans/find", &body.to_string());
     wrong(json!({"limit": 0})).is_mistake(400, Some("limit"));

@@ -66,7 +66,10 @@ async fn decisions_are_counted_by_rule_and_action() {
     assert!(!take(&service, &[("ip", "6.6.6.6")]));
     assert!(take(&service, &[("act", "other")]));
     service
-        .ban(BanOrder { field: "user", value: "7", length: Span::from_secs(60), reason: "" }, &Author::PROGRAM)
+        .ban(
+            BanOrder { field: "user", value: "7", length: Span::from_secs(60), reason: "", author: None },
+            &Author::PROGRAM,
+        )
         .await
         .unwrap();
     assert!(!take(&service, &[("user", "7")]));

@@ -334,7 +334,7 @@ async fn bans_by_hand_are_imposed_and_lifted_while_their_slot_moves() {
     let (from_id, to_id) = (cluster.id(owner), cluster.id(other));
     assert!(to.cli(&["CLUSTER", "SETSLOT", &slot, "IMPORTING", &from_id]).contains("OK"));
     assert!(from.cli(&["CLUSTER", "SETSLOT", &slot, "MIGRATING", &to_id]).contains("OK"));
-    let ban = |value| BanOrder { field: "user", value, length: Span::from_secs(60), reason: "" };
+    let ban = |value| BanOrder { field: "user", value, length: Span::from_secs(60), reason: "", author: None };
     for value in ["7", "8", "9"] {
         node.service.ban(ban(value), &Author::PROGRAM).await.unwrap();
         assert!(!node.take(value).await.allowed());

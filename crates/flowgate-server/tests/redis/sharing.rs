@@ -101,7 +101,7 @@ async fn bans_by_hand_reach_every_node() {
     let (one, other) = (Node::on(&redis, ""), Node::on(&redis, ""));
     one.recovers().await;
     other.recovers().await;
-    let order = BanOrder { field: "user", value: "7", length: Span::from_secs(60), reason: "spam" };
+    let order = BanOrder { field: "user", value: "7", length: Span::from_secs(60), reason: "spam", author: None };
     let ban = one.service.ban(order, &Author::PROGRAM).await.unwrap();
     assert!(!one.take("7").await.allowed(), "at once");
     reaches(&other, "7", false).await;
@@ -139,7 +139,7 @@ async fn a_ban_lasts_equally_long_on_nodes_whose_clocks_are_an_hour_off() {
     let nodes = clocks.map(|time| Node::with_clock(&config, ManualClock::new(time).into()));
     for (through, user) in nodes.iter().zip(["7", "8", "9"]) {
         through.recovers().await;
-        let order = BanOrder { field: "user", value: user, length: Span::from_secs(20), reason: "" };
+        let order = BanOrder { field: "user", value: user, length: Span::from_secs(20), reason: "", author: None };
         let ban = through.service.ban(order, &Author::PROGRAM).await.unwrap();
         assert!(ban.until > now + Span::from_secs(20) && ban.until < now + Span::from_secs(120));
         for node in &nodes {
@@ -172,7 +172,7 @@ async fn an_id_names_one_ban_on_every_node() {
     let (one, other) = (Node::new(&redis.url(), "", rules), Node::new(&redis.url(), "", rules));
     one.recovers().await;
     other.recovers().await;
-    let order = |value| BanOrder { field: "user", value, length: Span::from_secs(60), reason: "" };
+    let order = |value| BanOrder { field: "user", value, length: Span::from_secs(60), reason: "", author: None };
     let by_hand = one.service.ban(order("7"), &Author::PROGRAM).await.unwrap().id;
     let elsewhere = other.service.ban(order("8"), &Author::PROGRAM).await.unwrap().id;
     one.admits("42", 3).await;

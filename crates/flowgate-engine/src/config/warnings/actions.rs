@@ -1,9 +1,10 @@
 //! Actions that are probably meant otherwise: a mistyped word denies as any word does, and a permission that stands below
 //! every limit spares nothing.
 
+use crate::config::message::coded;
 use crate::config::report::Report;
 use crate::config::rule::Places;
-use crate::config::suggest::nearest;
+use crate::config::suggest::{self, nearest};
 use crate::rules::{Action, Limits, RuleDef};
 
 /// Words that rules have for their actions. Callers may understand others.
@@ -17,8 +18,9 @@ pub(super) fn find_mistyped(report: &mut Report, rule: &RuleDef, places: &Places
         return;
     }
     if let Some(meant) = nearest(word, KNOWN) {
-        let message = format!("the action \"{word}\" denies, as every word but \"allow\" does");
-        report.warning(at, message).hint(format!("did you mean \"{meant}\"?")).done();
+        let message =
+            coded!("action-denies", "the action \"{word}\" denies, as every word but \"allow\" does", word = word);
+        report.warning(at, message).hint(suggest::meant(meant)).done();
     }
 }
 
@@ -30,7 +32,8 @@ pub(super) fn find_pointless_permissions(report: &mut Report, rules: &[RuleDef],
         return;
     }
     for place in &places[places.len().saturating_sub(last)..] {
-        let hint = "put it above the rules whose limits it is to spare";
-        report.warning(place.name, "this rule changes nothing: no rule stands below it").hint(hint).done();
+        let hint = coded!("move-up", "put it above the rules whose limits it is to spare");
+        let message = coded!("changes-nothing", "this rule changes nothing: no rule stands below it");
+        report.warning(place.name, message).hint(hint).done();
     }
 }

@@ -6,6 +6,7 @@
 use flowgate::{Limit, Period, Span};
 
 use super::unreachable::is_implied;
+use crate::config::message::coded;
 use crate::config::report::Report;
 use crate::config::rule::Places;
 use crate::rules::{Condition, Limits, Matcher, RuleDef};
@@ -33,13 +34,18 @@ pub(super) fn find(report: &mut Report, rules: &[RuleDef], places: &[Places]) {
         if by_address.iter().any(|other| may_cover(other, rule)) {
             continue;
         }
-        let message = format!(
-            "a client can fill the store with values of \"{field}\": each has a counter for up to {}, and no rule limits \
-             such requests by \"ip\"",
-            longest(limit).unwrap_or_default()
+        let message = coded!(
+            "crowd",
+            "a client can fill the store with values of \"{field}\": each has a counter for up to {length}, and no rule \
+             limits such requests by \"ip\"",
+            field = field,
+            length = longest(limit).unwrap_or_default()
         );
-        let hint = "put a rule with when = { ip = \"*\" } and by = [\"ip\"] above this one: requests that it denies make no \
-                    counter here";
+        let hint = coded!(
+            "limit-addresses",
+            "put a rule with when = {{ ip = \"*\" }} and by = [\"ip\"] above this one: requests that it denies make no \
+             counter here"
+        );
         let notes = report.warning(at, message).hint(hint);
         match small_count(limit) {
             Some(count) => notes

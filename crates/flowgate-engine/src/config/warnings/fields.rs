@@ -4,6 +4,7 @@
 //! differ from a field of gateways and logs in their case only, and names that other systems have for one of them.
 //! The keys of Envoy's descriptors are chosen in Envoy, so rules for them are left alone.
 
+use super::super::message::coded;
 use super::super::render::quoted;
 use super::super::report::Report;
 use super::super::rule::Places;
@@ -41,11 +42,12 @@ pub(super) fn find(report: &mut Report, rule: &RuleDef, places: &Places) {
     for (name, at) in names {
         let Some(meant) = meant(name).filter(|_| !told.contains(&name)) else { continue };
         told.push(name);
-        let message = format!("gateways and logs give no field {}", quoted(name));
-        let hint = format!(
-            "did you mean {}? Only a program that names its fields itself can send {}",
-            quoted(&meant),
-            quoted(name)
+        let message = coded!("no-such-field", "gateways and logs give no field {name}", name = quoted(name));
+        let hint = coded!(
+            "field-meant",
+            "did you mean {meant}? Only a program that names its fields itself can send {name}",
+            meant = quoted(&meant),
+            name = quoted(name)
         );
         report.warning(at, message).hint(hint).done();
     }

@@ -2,10 +2,12 @@
 //!
 //! At the gate, in the middleware and in logs every path begins with a slash.
 
+use super::super::message::coded;
 use super::super::render::quoted;
 use super::super::report::Report;
 use super::super::rule::Places;
 use super::super::source::Location;
+use super::super::suggest;
 use crate::http::{PATH_FIELD, PathPart, PathSpelling};
 use crate::rules::{Matcher, RuleDef};
 
@@ -40,8 +42,9 @@ fn find_without_slash_in(report: &mut Report, matcher: &Matcher, at: Location) {
         },
         _ => return,
     };
-    let message = format!("no path at the gate fits {}: each begins with a slash", quoted(&written));
-    let hint = format!("did you mean {}?", quoted(&meant));
+    let message =
+        coded!("no-slash", "no path at the gate fits {path}: each begins with a slash", path = quoted(&written));
+    let hint = suggest::meant(meant);
     report.warning(at, message).hint(hint).done();
 }
 
@@ -52,7 +55,8 @@ fn find_query_in(report: &mut Report, matcher: &Matcher, at: Location) {
             let Some((path, query)) = written.split_once('?') else { return };
             let name = query.split(['=', '&']).next().unwrap_or_default();
             let field = quoted(&format!("query.{}", if name.is_empty() { "NAME" } else { name }));
-            let message = format!("no path at the gate has a query, as {} wants it", quoted(&written));
+            let message =
+                coded!("path-query", "no path at the gate has a query, as {path} wants it", path = quoted(&written));
             let hint = format!("ask for path = {} and for the field {field}", quoted(path));
             report.warning(at, message).hint(hint).done();
         }

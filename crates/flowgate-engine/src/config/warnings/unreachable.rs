@@ -1,6 +1,7 @@
 //! Rules that never match, since a rule above them decides all their requests.
 
 use crate::address::Address;
+use crate::config::message::coded;
 use crate::config::report::Report;
 use crate::config::rule::Places;
 use crate::http::PathSpelling;
@@ -14,8 +15,12 @@ pub(super) fn find(report: &mut Report, rules: &[RuleDef], places: &[Places], pa
     for (rule, place) in rules.iter().zip(places) {
         let rule = as_compared(rule, paths);
         if let Some((above, above_place)) = direct.iter().find(|(above, _)| covers(above, &rule)) {
-            let message = format!("this rule is never reached: \"{}\" above it decides first", above.name);
-            let hint = "put it above that rule, or remove it";
+            let message = coded!(
+                "unreachable",
+                "this rule is never reached: \"{rule}\" above it decides first",
+                rule = above.name
+            );
+            let hint = coded!("above-or-remove", "put it above that rule, or remove it");
             report.warning(place.name, message).hint(hint).place("that rule is at", above_place.name).done();
         }
         if is_direct(&rule) && direct.len() < MAX_DIRECT_RULES {

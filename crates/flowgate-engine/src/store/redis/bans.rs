@@ -13,7 +13,7 @@ use flowgate::{Span, Time};
 use super::decode::ReplyError;
 use super::encode::ScriptTime;
 use super::script::{BANS, ScriptCall};
-use crate::bans::{BanId, BanOrder, BanOrderError, MAX_BANS, MAX_BANS_BYTES, ManualBan, target_name};
+use crate::bans::{BanAuthor, BanId, BanOrder, BanOrderError, MAX_BANS, MAX_BANS_BYTES, ManualBan, target_name};
 
 pub use copy::BanCopy;
 
@@ -56,7 +56,8 @@ impl BanCall<'_> {
         call.args.number(order.length.min(LONGEST_BAN).as_micros_ceil());
         call.args.number(order.bytes() as u64);
         call.args.write(|text| {
-            for part in [order.field, order.value, order.reason] {
+            let [by, from] = BanAuthor::texts(order.author);
+            for part in [order.field, order.value, order.reason, by, from] {
                 text.extend_from_slice(format!("{}:{part} ", part.len()).as_bytes());
             }
         });
@@ -170,7 +171,7 @@ impl Page {
     }
 }
 
-/// `bytes end id len:field len:value len:reason`
+/// `bytes end id len:field len:value len:reason len:right len:address`; earlier versions end after the reason.
 fn ban(bytes: &[u8]) -> Option<ManualBan> {
     let text = std::str::from_utf8(bytes).ok()?;
     let mut words = text.splitn(4, ' ');
@@ -180,11 +181,12 @@ fn ban(bytes: &[u8]) -> Option<ManualBan> {
         let length: usize = length.parse().ok()?;
         let part = from.get(..length)?;
         rest = from.get(length + 1..)?;
-        Some(part.into())
+        Some(part)
     };
-    let (field, value, reason) = (part()?, part()?, part()?);
+    let [field, value, reason] = [part()?.into(), part()?.into(), part()?.into()];
+    let author = BanAuthor::from_texts([part().unwrap_or_default(), part().unwrap_or_default()]);
     let until = Time::from_micros(until.parse().ok()?);
-    Some(ManualBan { id: id.parse().ok()?, field, value, since: None, until, reason })
+    Some(ManualBan { id: id.parse().ok()?, field, value, since: None, until, reason, author })
 }
 
 fn text(bytes: &[u8]) -> Result<&str, ReplyError> {
@@ -202,7 +204,13 @@ mod tests {
     #[test]
     fn a_ban_is_read_as_it_was_written() {
         let call = BanCall { prefix: "fg:", time: ScriptTime::Redis };
-        let order = BanOrder { field: "user agent", value: "bad: bot 5:x", length: Span::from_secs(5), reason: "" };
+        let order = BanOrder {
+            field: "user agent",
+            value: "bad: bot 5:x",
+            length: Span::from_secs(5),
+            reason: "",
+            author: None,
+        };
         let id: BanId = "h-3f0k2m9qav-7".parse().unwrap();
         let call = call.impose(order, id).unwrap();
         let keys: Vec<&[u8]> = call.keys().collect();
@@ -217,10 +225,24 @@ mod tests {
     }
 
     #[test]
+    fn a_ban_tells_its_author_unless_an_earlier_version_wrote_it() {
+        let author = BanAuthor { by: "admin token".into(), from: None };
+        let order =
+            BanOrder { field: "user", value: "7", length: Span::from_secs(5), reason: "a b", author: Some(&author) };
+        let call = BanCall { prefix: "fg:", time: ScriptTime::Redis };
+        let call = call.impose(order, "h-3f0k2m9qav-7".parse().unwrap()).unwrap();
+        let args: Vec<&[u8]> = call.args().collect();
+        let stored = [b"19 105000000 h-3f0k2m9qav-7 ".as_slice(), args[6]].concat();
+        assert_eq!((args[5], ban(&stored).unwrap().author), (b"19".as_slice(), Some(author)));
+        let earlier = ban(b"8 105000000 h-3f0k2m9qav-7 4:user 1:7 3:a b ").unwrap();
+        assert_eq!((&*earlier.reason, earlier.author), ("a b", None));
+    }
+
+    #[test]
     fn what_is_too_long_is_not_sent() {
         let call = BanCall { prefix: "fg:", time: ScriptTime::Redis };
         let long = "x".repeat(1025);
-        let order = BanOrder { field: "user", value: "42", length: Span::from_secs(5), reason: &long };
+        let order = BanOrder { field: "user", value: "42", length: Span::from_secs(5), reason: &long, author: None };
         let wrong = call.impose(order, "h-3f0k2m9qav-7".parse().unwrap()).unwrap_err();
         assert_eq!(wrong.to_string(), "reason: 1025 bytes, expected at most 1024");
     }

@@ -76,7 +76,7 @@ impl Node {
 }
 
 fn order<'a>(field: &'a str, value: &'a str, seconds: u64) -> BanOrder<'a> {
-    BanOrder { field, value, length: Span::from_secs(seconds), reason: "a, b: c" }
+    BanOrder { field, value, length: Span::from_secs(seconds), reason: "a, b: c", author: None }
 }
 
 fn lasts(end: u64, seconds: u64) -> Option<(Time, Span)> {
@@ -146,7 +146,7 @@ fn the_number_and_the_texts_are_bounded_and_bans_that_have_ended_make_room() {
     fill(&mut node, 8300, 1000);
     let long = "y".repeat(1024);
     let names: Vec<String> = (0..100).map(|number| format!("new{number}")).collect();
-    let user = |value| BanOrder { field: "user", value, length: Span::from_secs(60), reason: &long };
+    let user = |value| BanOrder { field: "user", value, length: Span::from_secs(60), reason: &long, author: None };
     let imposed = names.iter().take_while(|name| node.impose(user(name), at(0)).is_ok()).count();
     assert!((1..20).contains(&imposed), "{imposed}");
     assert_eq!(node.impose(user("more"), at(0)), Err(BanOrderError::TooMuchText));

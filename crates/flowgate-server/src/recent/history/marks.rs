@@ -1,10 +1,16 @@
 //! Marks: instants that a chart names.
+//!
+//! Bound      [`MAX_MARKS`] of bans by hand and as many of everything else; the oldest give way. A program that bans
+//!            thousands does not push out the marks of rules.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use flowgate::Time;
+use flowgate_engine::bans::BanAuthor;
 
-/// The oldest give way.
+use crate::author::Author;
+
 const MAX_MARKS: usize = 256;
 
 /// An instant and what happened.
@@ -14,7 +20,7 @@ pub(crate) struct Mark {
     pub(crate) kind: MarkKind,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum MarkKind {
     /// The server has started: counts begin anew.
     Start,
@@ -31,21 +37,49 @@ pub(crate) enum MarkKind {
     Pause,
     /// The pause has ended.
     Resume,
+    /// A value was banned by hand, through this node.
+    Ban(BanMark),
+    /// A ban by hand was lifted, through this node.
+    Lift(BanMark),
+}
+
+/// The target of a ban by hand, and who changed it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct BanMark {
+    pub(crate) field: Arc<str>,
+    pub(crate) value: Arc<str>,
+    pub(crate) author: BanAuthor,
+}
+
+impl BanMark {
+    pub(crate) fn new(field: &Arc<str>, value: &Arc<str>, author: &Author) -> BanMark {
+        BanMark { field: Arc::clone(field), value: Arc::clone(value), author: author.of_ban() }
+    }
 }
 
 #[derive(Debug, Default)]
-pub(in crate::recent) struct Marks(VecDeque<Mark>);
+pub(in crate::recent) struct Marks {
+    bans: VecDeque<Mark>,
+    others: VecDeque<Mark>,
+}
 
 impl Marks {
     pub(in crate::recent) fn note(&mut self, at: Time, kind: MarkKind) {
-        if self.0.len() == MAX_MARKS {
-            self.0.pop_front();
+        let marks = match kind {
+            MarkKind::Ban(_) | MarkKind::Lift(_) => &mut self.bans,
+            _ => &mut self.others,
+        };
+        if marks.len() == MAX_MARKS {
+            marks.pop_front();
         }
-        self.0.push_back(Mark { at, kind });
+        marks.push_back(Mark { at, kind });
     }
 
     /// The marks from `second` on, oldest first.
     pub(super) fn since(&self, second: u64) -> Vec<Mark> {
-        self.0.iter().filter(|mark| mark.at >= Time::from_secs(second)).cloned().collect()
+        let all = self.others.iter().chain(&self.bans);
+        let mut marks: Vec<Mark> = all.filter(|mark| mark.at >= Time::from_secs(second)).cloned().collect();
+        marks.sort_by_key(|mark| mark.at);
+        marks
     }
 }

@@ -24,11 +24,11 @@ impl SharedStore {
             Err(error) => return Answer::Now(Err(error.into())),
         };
         let Ok(sent) = self.redis.send_script(&call) else { return Answer::Now(Err(StoreAway.into())) };
-        let (store, length) = (Arc::clone(self), order.length);
+        let (store, length, author) = (Arc::clone(self), order.length, order.author.cloned());
         let [field, value, reason] = [order.field, order.value, order.reason].map(str::to_owned);
         Answer::later(async move {
             let reply = store.ban_reply(sent, call).await?;
-            let order = BanOrder { field: &field, value: &value, length, reason: &reason };
+            let order = BanOrder { field: &field, value: &value, length, reason: &reason, author: author.as_ref() };
             let imposed = store.with_bans(|bans| bans.take_imposed(&store.decider, order, id, &reply))?;
             Ok(imposed?)
         })

@@ -111,7 +111,8 @@ pub(super) fn ban(call: &mut Call<'_>) -> Result<(), Error> {
     }
     let length = Span::from_secs(seconds);
     let (field, value, reason) = (call.text(0, "field")?, call.text(1, "value")?, call.text(3, "reason")?);
-    let answer = call.session.shared.service.ban(BanOrder { field, value, length, reason }, &call.session.author());
+    let order = BanOrder { field, value, length, reason, author: None };
+    let answer = call.session.shared.service.ban(order, &call.session.author());
     call.reply_with(answer, |answer, reply| {
         answer?;
         reply.ok();
