@@ -62,6 +62,49 @@ class Drafts(Journey):
         page.get_by_role("button", name="Continue with this text").click()
         expect(text).to_have_value(THEIRS + "# mine\n")
 
+    def test_a_half_written_file_is_not_taken_for_the_file(self):
+        server, page, text = self.edit()
+        asked = []
+
+        def half(route):
+            asked.append(route.request.url)
+            route.fulfill(body=FORUM[: len(FORUM) // 2], headers={"Content-Type": "application/toml", "ETag": '"half"', "X-Flowgate-File": "changing"})
+
+        rules = re.compile("/v1/rules$")
+        page.route(rules, half)
+        server.replace(THEIRS)
+        while len(asked) < 3:
+            self.await_stats(page)
+        expect(text).to_have_value(FORUM)
+        # Somebody who comes in that moment is told.
+        other = self.open(server, context=page.context)
+        other.route(rules, half)
+        self.go(other, "#/edit")
+        expect(other.get_by_text("The file is being written.")).to_be_visible()
+        for each in (page, other):
+            each.unroute(rules)
+            expect(each.get_by_role("textbox", name="text of the file")).to_have_value(THEIRS)
+
+    def test_a_log_out_asks_about_the_drafts_of_other_tabs(self):
+        server = self.server(FORUM)
+        context = self.context()
+        first = self.open(server, "#/edit", context=context)
+        text = first.get_by_role("textbox", name="text of the file")
+        expect(text).to_have_value(FORUM)
+        text.fill(MINE)
+        second = self.page(server, context)
+        second.goto(server.origin)
+        second.get_by_role("button", name="Log out").click()
+        dialog = second.get_by_role("dialog", name="Log out with a draft?")
+        expect(dialog).to_contain_text("1 other tab has a draft of the rules that is not published.")
+        dialog.get_by_role("button", name="Cancel").click()
+        expect(dialog).to_have_count(0)
+        expect(text).to_have_value(MINE)
+        second.get_by_role("button", name="Log out").click()
+        second.get_by_role("dialog").get_by_role("button", name="Discard it and log out").click()
+        expect(second.get_by_role("heading", name="Log in")).to_be_visible()
+        expect(first.get_by_role("heading", name="Log in")).to_be_visible()
+
     def test_a_choice_holds_for_the_text_it_was_made_for(self):
         server, page, text = self.edit(MINE)
         server.replace(THEIRS)

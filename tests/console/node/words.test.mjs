@@ -6,6 +6,7 @@ import test from "node:test";
 import { fill, gaps } from "../../../crates/flowgate-server/console/lib/words.js";
 import en from "../../../crates/flowgate-server/console/words/en.js";
 import zh from "../../../crates/flowgate-server/console/words/zh.js";
+import answers from "../../../crates/flowgate-server/console/words/zh_answers.js";
 
 const CONSOLE = new URL("../../../crates/flowgate-server/console/", import.meta.url);
 
@@ -34,6 +35,48 @@ test("every key that the source names is in the tables", () => {
     const source = readFileSync(new URL(file, CONSOLE), "utf8");
     for (const [, key] of source.matchAll(/\bwx?\("([^"]+)"/g)) assert.ok(key in en, `${file}: ${key}`);
   }
+});
+
+/** The text from an opening parenthesis to the one that closes it. */
+function callAt(source, from) {
+  let depth = 0;
+  for (const { 0: piece, index } of source.slice(from).matchAll(/"(?:[^"\\]|\\[^])*"|[()]/g)) {
+    depth += piece === "(" ? 1 : piece === ")" ? -1 : 0;
+    if (depth === 0) return source.slice(from, from + index + 1);
+  }
+  return "";
+}
+
+/** The codes of the server's source with the names of their values. */
+function codesOfServer() {
+  const crates = new URL("../../../crates/", import.meta.url);
+  const sources = ["flowgate-engine/src/", "flowgate-server/src/"].flatMap((folder) => readdirSync(new URL(folder, crates), { recursive: true }).filter((name) => name.endsWith(".rs")).map((name) => readFileSync(new URL(folder + name, crates), "utf8")));
+  const all = new Map();
+  for (const source of sources) {
+    for (const { index } of source.matchAll(/\bcoded!\(/g)) {
+      const call = callAt(source, index + "coded!".length);
+      const [, code] = /^\(\s*"([a-z-]*)"/.exec(call) ?? [];
+      if (code !== undefined) all.set(code, [...call.replace(/"(?:[^"\\]|\\[^])*"/g, "").matchAll(/\b(\w+) = /g)].map((found) => found[1]));
+    }
+    // The table of errors, and the codes of parts of a limit.
+    for (const [, code] of source.matchAll(/(?:=>\s*\{?\s*\(?|\\"code\\":\\)"([a-z]+(?:-[a-z]+)*)\\?"/g)) if (!all.has(code)) all.set(code, null);
+  }
+  return all;
+}
+
+test("every sentence of the server in Chinese belongs to a code of the server, with its values", () => {
+  const codes = codesOfServer();
+  assert.ok(codes.size > 60);
+  for (const [code, sentence] of Object.entries(answers)) {
+    assert.ok(codes.has(code), code);
+    const values = codes.get(code);
+    if (values) assert.deepEqual(gaps(sentence).filter((gap) => !values.includes(gap)), [], code);
+  }
+});
+
+test("every sentence with a code is said in Chinese", () => {
+  const missing = [...codesOfServer()].filter(([code, values]) => values !== null && code !== "" && !(code in answers));
+  assert.deepEqual(missing, []);
 });
 
 test("gaps are filled, with the number's form", () => {

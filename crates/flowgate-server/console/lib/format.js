@@ -72,19 +72,10 @@ export function formats(language, zone) {
   const unit = UNITS.get(language) ?? UNITS.get("en");
   const tenthsUp = (seconds) => `${(Math.ceil(seconds * 10) / 10).toFixed(1)} ${unit.second}`;
 
-  /** A wait as a clock runs down: `12.2 s`, `57:32`, `1:32:20`. Rounded up, so it never reads 0 too early. */
+  /** A wait that runs down: `12.2 s`, `9 min 10 s`, `2 h 5 min`. With units, as 09:10 reads as a time of day. Rounded up, so it never reads 0 too early. */
   function countdown(seconds) {
     if (seconds <= 0) return `0 ${unit.second}`;
-    return seconds < 60 ? tenthsUp(seconds) : clockLength(seconds);
-  }
-
-  /** A length as `00:58`, `57:32`, `1:32:20`, `3 d 04:00`. */
-  function clockLength(seconds) {
-    const whole = Math.max(0, Math.ceil(seconds));
-    const two = (value) => String(value).padStart(2, "0");
-    const [days, hours, minutes, rest] = [Math.floor(whole / DAY), Math.floor(whole / 3600) % 24, Math.floor(whole / 60) % 60, whole % 60];
-    if (days) return `${days} ${unit.day} ${two(hours)}:${two(minutes)}`;
-    return hours ? `${hours}:${two(minutes)}:${two(rest)}` : `${two(minutes)}:${two(rest)}`;
+    return seconds < 60 ? tenthsUp(seconds) : span(seconds);
   }
 
   /** A length in one or two units: `41 s`, `9 min 12 s`, `2 h`, `3 d`. */
@@ -101,5 +92,5 @@ export function formats(language, zone) {
     return rest ? `${text} ${rest} ${next[1]}` : text;
   }
 
-  return { num, rate, percent, milliseconds, bytes, clock, moment, utc, countdown, clockLength, span, tenths: (value) => tenths.format(value), language };
+  return { num, rate, percent, milliseconds, bytes, clock, moment, utc, countdown, span, tenths: (value) => tenths.format(value), language };
 }

@@ -1,7 +1,7 @@
 // Who is banned, by whom, how long?
 
 import { isWide, network } from "../lib/network.js";
-import { clean } from "../lib/text.js";
+import { clean, cut } from "../lib/text.js";
 import { call } from "../state/api.js";
 import { useCell } from "../state/cell.js";
 import { noteFailure, serverNow } from "../state/link.js";
@@ -10,6 +10,7 @@ import { address, route } from "../state/route.js";
 import { say } from "../state/toast.js";
 import { useEffect, useState } from "../vendor/hooks.js";
 import { Command, FieldValue, Lead, Mistake, Notice, Segments, Subject, Text, Time, useNow, useRights } from "../ui/basics.js";
+import { authorWords } from "../ui/author.js";
 import { BanDialog } from "../ui/ban_dialog.js";
 import { Dialog } from "../ui/dialog.js";
 import { Page } from "../ui/frame.js";
@@ -104,7 +105,7 @@ function Table({ data, lift, pages, setPages }) {
       <thead><tr><th class="keep">${w("bans.whom")}</th><th>${w("bans.originHead")}</th><th class="r keep">${w("bans.left")}</th><th></th><th class="r">${w("bans.until")}</th><th class="r">${w("sinceHead")}</th><th class="gap">${w("bans.reason")}</th><th></th></tr></thead>
       <tbody>${data.bans.map((ban) => html`<tr key=${ban.id}>
         <td class="whom">${ban.field ? html`<${FieldValue} field=${ban.field} value=${ban.value} most=${64} />` : html`<${Subject} of=${ban.subject} most=${64} />`}</td>
-        <td class="l2">${ban.origin === "hand" ? html`<span class="strong">${w("origin.hand")}</span>` : html`<a href=${address("rules", ban.rule ?? "")}><${Text} of=${ban.rule ?? ""} most=${40} /></a>`}</td>
+        <td class="l2">${ban.origin === "hand" ? html`<span class="strong">${w("origin.hand")}</span>${ban.author && html` <span class="muted">${cut(authorWords(ban.author), 48)}</span>`}` : html`<a href=${address("rules", ban.rule ?? "")}><${Text} of=${ban.rule ?? ""} most=${40} /></a>`}</td>
         <td class="num">${f().span(Math.max(0, Math.ceil(ban.until - now)))}</td>
         <td class="opt">${ban.since && html`<${Share} of=${(ban.until - now) / (ban.until - ban.since)} tone="quiet" />`}</td>
         <td class="r opt"><${Time} at=${ban.until} /></td>

@@ -24,7 +24,7 @@ import { w, wx } from "../ui/words.js";
 import { Painted } from "./start.js";
 
 export function Editor() {
-  const { data: text, etag, error, again, know } = usePoll("/v1/rules", Infinity);
+  const { data: text, etag, error, changing, again, know } = usePoll("/v1/rules", Infinity);
   const fileEtag = useCell(stats)?.file_etag;
   const seen = useRef(fileEtag);
   useEffect(() => {
@@ -33,7 +33,7 @@ export function Editor() {
     seen.current = fileEtag;
   }, [fileEtag]);
   if (error?.status === 409 || error?.status === 404) return html`<${NoFile} />`;
-  if (typeof text !== "string") return html`<${Page} title=${w("page.edit")} />`;
+  if (typeof text !== "string") return html`<${Page} title=${w("page.edit")}>${changing && html`<p class="muted" role="status">${w("editor.changing")}</p>`}</${Page}>`;
   return html`<${Loaded} file=${{ text, etag }} again=${again} know=${know} />`;
 }
 

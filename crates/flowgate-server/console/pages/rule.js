@@ -102,7 +102,9 @@ function Drafts({ rule }) {
   if (view) return null;
   const edit = async (change) => {
     try {
-      const { body, etag } = await call("/v1/rules");
+      const { body, etag, changing } = await call("/v1/rules");
+      // Half a file is no base of a draft.
+      if (changing) return setError(new Refused(409, { error: w("editor.changing") }));
       const old = draft.get();
       const text = old?.text ?? body;
       const changed = change ? change(text) : text;

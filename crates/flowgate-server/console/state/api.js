@@ -22,7 +22,7 @@ export class Refused extends Error {
 /**
  * @param {string} path
  * @param {{ method?: string, json?: object, toml?: string, headers?: object, patience?: number, anonymous?: boolean, signal?: AbortSignal }} options
- * @returns {Promise<{ status: number, body: any, etag: string | null }>}
+ * @returns {Promise<{ status: number, body: any, etag: string | null, changing: boolean }>} `changing`: the file was written a moment ago and may be half of what it will be
  */
 export async function call(path, options = {}) {
   const { method = options.json || options.toml !== undefined ? "POST" : "GET", json, toml, patience = GIVE_UP_MS } = options;
@@ -42,7 +42,7 @@ export async function call(path, options = {}) {
     throw new Unanswered();
   }
   const body = parse(response, text);
-  if (response.ok) return { status: response.status, body, etag: response.headers.get("ETag") };
+  if (response.ok) return { status: response.status, body, etag: response.headers.get("ETag"), changing: response.headers.get("X-Flowgate-File") === "changing" };
   // A key that has been exchanged in the meantime is not to blame for the old one's end.
   if (response.status === 401 && !options.anonymous && session.get()?.key === key) expire();
   throw new Refused(response.status, body, Number(response.headers.get("Retry-After")) || null);

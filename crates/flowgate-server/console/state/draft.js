@@ -28,6 +28,26 @@ draft.watch((value) => {
 
 logOuts.watch(() => draft.set(null));
 
+/** Other tabs answer at once; one that the browser has put to sleep does not answer, and has no draft to ask about. */
+const ANSWER_MS = 200;
+const channel = new BroadcastChannel("flowgate.drafts");
+let counting = null;
+channel.addEventListener("message", ({ data }) => {
+  if (data === "ask" && draft.get()) channel.postMessage("draft");
+  else if (data === "draft") counting?.();
+});
+
+/** The number of other tabs that have a draft. A log-out ends all of them. */
+export function draftsElsewhere() {
+  let count = 0;
+  counting = () => (count += 1);
+  channel.postMessage("ask");
+  return new Promise((done) => setTimeout(() => {
+    counting = null;
+    done(count);
+  }, ANSWER_MS));
+}
+
 /** Puts a changed text in place of the draft's. */
 export const writeDraft = (text) => draft.set({ ...draft.get(), text, tried: false });
 

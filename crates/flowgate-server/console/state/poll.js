@@ -8,6 +8,8 @@ import { logOuts, session } from "./session.js";
 
 /** Answers of sources that no page watches are kept, so that a page comes up with data; the oldest go first. */
 const MAX_KEPT = 40;
+/** A file that is being written is read again after so many seconds. */
+const CHANGING_S = 0.5;
 const sources = new Map();
 
 /** A source: its last answer, its last mistake, and who watches it. */
@@ -47,11 +49,12 @@ class Source {
     const login = session.get();
     let wait = null;
     try {
-      const { body, etag } = await call(this.request.path, this.request.options);
+      const { body, etag, changing } = await call(this.request.path, this.request.options);
       heard(body?.now);
       noteAnswer();
       // The answer to a login that has ended since belongs to nobody.
-      if (session.get() === login) this.state.set({ data: body, etag, error: null });
+      if (session.get() === login) this.state.set(changing ? { ...this.state.get(), changing } : { data: body, etag, error: null });
+      if (changing) wait = CHANGING_S;
     } catch (error) {
       if (!noteFailure(error)) {
         noteAnswer();
@@ -100,8 +103,9 @@ export function sourceOf(path, options) {
 /**
  * The last answer of a source, asked every `seconds` while the component is there (Infinity: once).
  * A null path asks nothing.
+ * `changing`: the file is being written, and `data` is what it was before.
  * `know` puts there what a write has made of it, until it is read again.
- * @returns {{ data: any, error: Error | null, etag?: string, again: () => void, know: (data: any, etag: string) => void }}
+ * @returns {{ data: any, error: Error | null, etag?: string, changing?: boolean, again: () => void, know: (data: any, etag: string) => void }}
  */
 export function usePoll(path, seconds, options) {
   const key = path && JSON.stringify([path, options ?? null]);

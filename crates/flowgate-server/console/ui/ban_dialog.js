@@ -9,6 +9,7 @@ import { usePolicy } from "../state/policy.js";
 import { stats } from "../state/stats.js";
 import { say } from "../state/toast.js";
 import { useState } from "../vendor/hooks.js";
+import { Answer } from "./answers.js";
 import { Mistake, Notice, Segments } from "./basics.js";
 import { Dialog } from "./dialog.js";
 import { html } from "./html.js";
@@ -43,9 +44,8 @@ export function BanDialog({ start = null, choices = [], why = "", close, done })
     try {
       const { body } = await call("/v1/bans", { json: { field, value: found ? value.trim() : value, for: chosen, ...(reason ? { reason } : {}) } });
       const words = w("ban.done", { whom: `${clean(field)}=${cut(clean(value), 64)}` });
-      // What the server warns of is in its own language, and may be a reason to take the ban back.
-      // Of another field than `ip`, the width of a network says nothing about whom it meets.
-      if (body.warning && (field === "ip" || !network(value))) say(html`${words} <span lang="en">${clean(body.warning)}</span>`, { label: w("bans.lift.this"), run: () => lift(body.id, done) });
+      // What the server warns of may be a reason to take the ban back.
+      if (body.warning) say(html`${words}${gap()}<${Answer} text=${body.warning} ...${body.warning_code} />`, { label: w("bans.lift.this"), run: () => lift(body.id, done) });
       else say(words);
       close();
       done?.();

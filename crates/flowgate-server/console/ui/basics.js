@@ -6,6 +6,7 @@ import { useEffect, useState } from "../vendor/hooks.js";
 import { useCell } from "../state/cell.js";
 import { away, serverNow } from "../state/link.js";
 import { session } from "../state/session.js";
+import { Answer } from "./answers.js";
 import { html } from "./html.js";
 import { f, gap, w } from "./words.js";
 
@@ -108,12 +109,14 @@ export function useRights() {
   return { view, write: !view && !gone, away: gone };
 }
 
-/** The plain sentence of a mistake: the server's own words, in its own language. */
+/** The plain sentence of a mistake. */
 export const Mistake = ({ error }) => error && html`<p class="denied err" role="alert"><${Sign} kind="denied" tone="denied" /> ${mistakeWords(error)}</p>`;
 
 export function mistakeWords(error) {
-  if (error.status === 403) return html`${w("error.forbidden")} <span lang="en">${clean(error.message)}</span>`;
-  if (error.status === 429 || error.status === 503) return html`<span lang="en">${clean(error.message).replace(/\.$/, "")}</span>${w("stop")}${error.retryAfter ? `${gap()}${w("error.again", { s: error.retryAfter })}` : ""}`;
-  if (error.status) return html`<span lang="en">${error.field && !error.message.startsWith(`${error.field} `) ? `${clean(error.field)}: ` : ""}${clean(error.message)}</span>`;
-  return w("error.unknown");
+  if (!error.status) return w("error.unknown");
+  const said = { text: error.message, code: error.body?.code, values: error.body?.values };
+  if (error.status === 403) return html`${w("error.forbidden")} <${Answer} ...${said} />`;
+  const stopped = (words) => `${words.replace(/[.。]$/, "")}${w("stop")}`;
+  if (error.status === 429 || error.status === 503) return html`<${Answer} ...${said} end=${stopped} />${error.retryAfter ? `${gap()}${w("error.again", { s: error.retryAfter })}` : ""}`;
+  return html`<${Answer} ...${said} text=${error.field && !error.message.startsWith(`${error.field} `) ? `${error.field}: ${error.message}` : error.message} />`;
 }

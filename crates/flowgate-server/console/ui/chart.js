@@ -5,13 +5,17 @@
 import { bars, tick, timeTick } from "../lib/history.js";
 import { useState } from "../vendor/hooks.js";
 import { Card } from "./basics.js";
+import { layoutMarks, MarkLines, MarkWords, Onset } from "./chart_marks.js";
 import { html } from "./html.js";
+import { BOLD, textWidth } from "./text_width.js";
 import { useWidth } from "./use_width.js";
 import { f, w } from "./words.js";
 
 const NARROW = 560;
 const GAP = 32;
 const TOP = 24;
+/** From the line of a panel's name down to the panel. */
+const NAME = 10;
 
 /**
  * @param {object} props
@@ -48,8 +52,6 @@ function Flow({ label, width, narrow, grouped, own, onset, marks, heights }) {
   const left = narrow ? 30 : 40;
   // A rule in the shadow has one panel: what it would have denied.
   const alone = !values.has("allowed");
-  const [top1, top2] = [TOP, alone ? TOP : TOP + heights[0] + GAP];
-  const [base, height] = [top2 + heights[1], top2 + heights[1] + 20];
   const [begin, end] = [starts[0], starts[starts.length - 1] + grouped.width];
   const xOf = (time) => left + ((width - left) * (time - begin)) / (end - begin);
   const allowed = values.get("allowed") ?? [];
@@ -62,6 +64,15 @@ function Flow({ label, width, narrow, grouped, own, onset, marks, heights }) {
   const allowedTop = axis(most(allowed));
   const deniedMost = Math.max(most(both), most(shadow));
   const deniedTop = axis(Math.max(deniedMost || 1, allowedTop.top / 100));
+  const unit = narrow ? "" : w("chart.perSecond");
+  const lower = { what: alone ? w("chart.shadow") : denied ? w("denied") : own, unit: narrow ? "" : alone ? unit : w("chart.ownScale"), keys: [denied && asked && ["own", own], shadow && !alone && ["dash", w("chart.shadow")]].filter(Boolean) };
+  // The words of marks stand above the first panel; in a chart of one panel the rise has the line of its name.
+  const onsetRow = alone && onset ? GAP / 2 : 0;
+  const key = onsetRow ? 0 : nameWidth(alone ? lower : { what: w("allowed"), unit });
+  const layout = layoutMarks({ marks, x: xOf, begin, end, left, width, key });
+  const top1 = TOP + layout.height + onsetRow;
+  const top2 = alone ? top1 : top1 + heights[0] + GAP;
+  const [base, height, markLine] = [top2 + heights[1], top2 + heights[1] + 20, top1 - NAME - onsetRow];
   const cursor = at === null ? null : Math.min(at, starts.length - 1);
   const move = (event) => {
     const step = { ArrowLeft: -1, ArrowRight: 1, PageUp: -10, PageDown: 10 }[event.key];
@@ -80,19 +91,18 @@ function Flow({ label, width, narrow, grouped, own, onset, marks, heights }) {
   return html`
     <svg viewBox=${`0 0 ${width} ${height}`} width=${width} height=${height} role="img" tabindex="0" aria-label=${`${label}. ${w("chart.keys")}`}
       onKeyDown=${move} onBlur=${() => setAt(null)} onPointerMove=${point} onPointerLeave=${() => setAt(null)}>
-      <${MarkLines} marks=${marks} x=${xOf} begin=${begin} end=${end} bottom=${base} />
-      <${Bands} marks=${marks} x=${xOf} begin=${begin} end=${end} bottom=${base} narrow=${narrow} />
-      ${cursor !== null && html`<rect class="cursor" x=${xOf(starts[cursor])} y="8" width=${(width - left) / starts.length} height=${base - 8} />`}
-      ${!alone && html`<${Panel} y=${top1} height=${heights[0]} left=${left} width=${width} scale=${allowedTop} what=${w("allowed")} unit=${narrow ? "" : w("chart.perSecond")}>
+      <${MarkLines} layout=${layout} x=${xOf} end=${end} top=${markLine} bottom=${base} />
+      ${cursor !== null && html`<rect class="cursor" x=${xOf(starts[cursor])} y=${markLine} width=${(width - left) / starts.length} height=${base - markLine} />`}
+      ${!alone && html`<${Panel} y=${top1} height=${heights[0]} left=${left} width=${width} scale=${allowedTop} what=${w("allowed")} unit=${unit}>
         <${Area} values=${allowed} y=${top1} height=${heights[0]} left=${left} width=${width} top=${allowedTop.top} />
       </${Panel}>`}
-      <${Panel} y=${top2} height=${heights[1]} left=${left} width=${width} scale=${deniedTop} what=${alone ? w("chart.shadow") : denied ? w("denied") : own} unit=${narrow ? "" : alone ? w("chart.perSecond") : w("chart.ownScale")} keys=${[denied && asked && ["own", own], shadow && !alone && ["dash", w("chart.shadow")]].filter(Boolean)}>
+      <${Panel} y=${top2} height=${heights[1]} left=${left} width=${width} scale=${deniedTop} ...${lower}>
         ${asked && html`<${Bars} tone="own" values=${both} y=${top2} height=${heights[1]} left=${left} width=${width} top=${deniedTop.top} />`}
         ${denied && html`<${Bars} values=${denied} y=${top2} height=${heights[1]} left=${left} width=${width} top=${deniedTop.top} />`}
         ${shadow && html`<${Dash} values=${shadow} y=${top2} height=${heights[1]} left=${left} width=${width} top=${deniedTop.top} />`}
       </${Panel}>
-      <${Onset} onset=${onset} x=${xOf} begin=${begin} y=${top2} height=${heights[1]} />
-      <${Marks} marks=${marks} x=${xOf} begin=${begin} end=${end} bottom=${base} narrow=${narrow} width=${width} />
+      <${Onset} onset=${onset} x=${xOf} begin=${begin} y=${top2 - NAME} bottom=${base} after=${left + nameWidth(lower)} width=${width} layout=${layout} />
+      <${MarkWords} layout=${layout} top=${markLine} bottom=${base} />
       <${TimeAxis} begin=${begin} end=${end} x=${xOf} width=${width} y=${height - 3} narrow=${narrow} />
     </svg>
     <${Tip} grouped=${grouped} at=${cursor} x=${xOf} width=${width} own=${own} />`;
@@ -115,19 +125,18 @@ function Panel({ y, height, left, width, scale, what, unit, keys = [], children 
     <text x=${left - 8} y=${y + height + 4} text-anchor="end">0</text>
     ${children}
     <line class="base" x1=${left} x2=${width} y1=${y + height + 0.5} y2=${y + height + 0.5} />
-    <text class="key" x=${left} y=${y - 10}><tspan class="what">${what}</tspan>${unit && html`<tspan dx="4">${unit}</tspan>`}</text>
+    <text class="key" x=${left} y=${y - NAME}><tspan class="what">${what}</tspan>${unit && html`<tspan dx="4">${unit}</tspan>`}</text>
     ${keys.map(([kind, words], i) => {
-      const before = keys.slice(0, i).reduce((sum, [, each]) => sum + 44 + textWidth(each), left + 44 + textWidth(what + unit));
-      return html`<g transform=${`translate(${before} ${y - 10})`}>${kind === "own" ? html`<rect class="bars own" x="-16" y="-8.5" width="9" height="9" />` : html`<line class="dash" x1="-26" x2="-6" y1="-4" y2="-4" />`}<text class="key">${words}</text></g>`;
+      return html`<g transform=${`translate(${left + KEY_GAP + nameWidth({ what, unit, keys: keys.slice(0, i) })} ${y - NAME})`}>${kind === "own" ? html`<rect class="bars own" x="-16" y="-8.5" width="9" height="9" />` : html`<line class="dash" x1="-26" x2="-6" y1="-4" y2="-4" />`}<text class="key">${words}</text></g>`;
     })}
   </g>`;
 }
 
-/** About the width of a text at 11 px. */
-const textWidth = (text) => Array.from(text).reduce((sum, c) => sum + (c.codePointAt(0) > 0x2e80 ? 11.2 : 5.8), 0);
+/** Before each key of a panel: its sign stands there. */
+const KEY_GAP = 38;
 
-/** Words in bold are wider by so much. */
-const BOLD = 1.12;
+/** The width of a panel's name with its keys. */
+const nameWidth = ({ what, unit, keys = [] }) => keys.reduce((sum, [, words]) => sum + KEY_GAP + textWidth(words), textWidth(what) * BOLD + textWidth(unit) + 6);
 
 /** Runs of measured values; a gap stays a gap. The last value is not over yet, and would look like a fall. */
 function runsOf(values) {
@@ -174,76 +183,6 @@ function Dash(props) {
   return runsOf(props.values).map((run) => html`<polyline class="halo" points=${points(run)} /><polyline class="dash" points=${points(run)} />`);
 }
 
-/** Names the rise where it is seen. */
-function Onset({ onset, x, begin, y, height }) {
-  if (!onset || onset.at <= begin) return null;
-  const at = Math.round(x(onset.at)) - 0.5;
-  const [wide, line] = [textWidth(onset.words) * BOLD, y + height * 0.22];
-  // Left of the rise there are no bars; at the edge of the chart there is no room.
-  const right = at - 9 - wide < x(begin);
-  return html`<g class=${onset.tone ?? "denied"}><line class="onset" x1=${at} x2=${at} y1=${y + height * 0.22} y2=${y + height} />
-    <rect class="flag" x=${right ? at + 3 : at - 9 - wide} y=${line - 3} width=${wide + 6} height="16" />
-    <text class="onset-t" x=${right ? at + 6 : at - 6} y=${line + 9} text-anchor=${right ? "start" : "end"}>${onset.words}</text></g>`;
-}
-
-/** The marks that are instants: published rules, restarts. */
-const instants = (marks, begin, end) => marks.filter((mark) => !mark.until && mark.at > begin && mark.at < end);
-
-/** Dotted lines, behind everything, so that they cross no words. */
-const MarkLines = ({ marks, x, begin, end, bottom }) => instants(marks, begin, end).map((mark) => html`<line class="mark" x1=${Math.round(x(mark.at)) + 0.5} x2=${Math.round(x(mark.at)) + 0.5} y1="8" y2=${bottom} />`);
-
-/** The name of the upper panel ends here; words of marks stand right of it. */
-const KEY_END = 160;
-/** Between the words of a mark and the lines beside them. */
-const MARK_GAP = 12;
-
-/**
- * Where the words of marks stand, as `{ x, anchor, words }`: left of their line, else right of it, and never across another
- * line. Marks too near to each other for that share one text.
- */
-function labels(marks, x, width) {
-  const placed = [];
-  let group = [];
-  const taken = () => placed.at(-1)?.until ?? KEY_END;
-  const place = (next, words) => {
-    const [from, to, wide] = [x(group[0].at), x(group.at(-1).at), textWidth(words) + MARK_GAP];
-    const isLeft = from - taken() > wide;
-    if (!isLeft && (to < KEY_END || next - to <= wide)) return false;
-    placed.push({ group, until: isLeft ? to : to + wide, words, ...(isLeft ? { x: from - 5, anchor: "end" } : { x: to + 5, anchor: "start" }) });
-    group = [];
-    return true;
-  };
-  const all = () => group.map((each) => each.words).join(w("listComma"));
-  marks.forEach((mark, i) => {
-    group.push(mark);
-    place(marks[i + 1] ? x(marks[i + 1].at) : width, all());
-  });
-  // The last marks have no room: they join the group before them, or the newest stands for all.
-  while (group.length && placed.length) {
-    group = [...placed.pop().group, ...group];
-    if (!place(width, all())) place(width, `${group.at(-1).words} +${group.length - 1}`);
-  }
-  return placed;
-}
-
-/** The words of marks; each mark has them in its title, too. */
-function Marks({ marks, x, begin, end, bottom, narrow, width }) {
-  const shown = instants(marks, begin, end);
-  const place = (time) => Math.round(x(time)) + 0.5;
-  return html`${shown.map((mark) => html`<g><title>${mark.words}</title><line class="touch" x1=${place(mark.at)} x2=${place(mark.at)} y1="8" y2=${bottom} /></g>`)}
-    ${!narrow && labels(shown, place, width).map((label) => html`<text class="mark-t" x=${label.x} y="17" text-anchor=${label.anchor}>${label.words}</text>`)}`;
-}
-
-/** Hatched bands behind both panels: times without the store. */
-function Bands({ marks, x, begin, end, bottom, narrow }) {
-  return marks.filter((mark) => mark.until && mark.until > begin).map((mark) => {
-    const [from, to] = [x(Math.max(begin, mark.at)), x(Math.min(end, mark.until))];
-    return html`<g><rect class="out" x=${from.toFixed(1)} y="8" width=${Math.max(1, to - from).toFixed(1)} height=${bottom - 8} />
-      <line class="out-edge" x1=${from.toFixed(1)} x2=${from.toFixed(1)} y1="8" y2=${bottom} />
-      ${!narrow && from > 200 && html`<text class="mark-t" x=${(from - 6).toFixed(1)} y="17" text-anchor="end">${mark.words}</text>`}</g>`;
-  });
-}
-
 function TimeAxis({ begin, end, x, width, y, narrow }) {
   const every = timeTick(end - begin, narrow ? 3 : 7);
   const seconds = every < 60;
@@ -280,6 +219,6 @@ function ChartTable({ grouped, marks, own }) {
   return html`<div class="scroll" tabindex="0" role="region" aria-label=${w("chart.table")}><table class="t">
     <thead><tr><th>${w("time")}</th>${shown.map(([, words]) => html`<th class="r">${words}${w("perSecond")}</th>`)}<th class="gap">${w("chart.marks")}</th></tr></thead>
     <tbody>${starts.map((start, i) => ({ start, i })).reverse().map(({ start, i }) => html`<tr key=${start}>
-      <td>${f().clock(start, true)}</td>${shown.map(([name]) => html`<td class="r">${per(values.get(name)[i])}</td>`)}<td class="cut gap dim">${marks.filter((mark) => mark.at >= start && mark.at < start + width).map((mark) => mark.words).join("; ")}</td></tr>`)}</tbody>
+      <td>${f().clock(start, true)}</td>${shown.map(([name]) => html`<td class="r">${per(values.get(name)[i])}</td>`)}<td class="cut gap dim">${marks.filter((mark) => mark.at >= start && mark.at < start + width).map((mark) => mark.title ?? mark.words).join("; ")}</td></tr>`)}</tbody>
   </table></div>`;
 }

@@ -2,9 +2,10 @@
 // browser's own; only the lines in view are painted.
 
 import { lines as splitLines } from "../lib/diff.js";
-import { cleanCode, cleanLine } from "../lib/text.js";
+import { cleanCode } from "../lib/text.js";
 import { markAt, painted } from "../lib/toml.js";
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "../vendor/hooks.js";
+import { Hints } from "./answers.js";
 import { Sign } from "./basics.js";
 import { html } from "./html.js";
 import { w } from "./words.js";
@@ -114,7 +115,7 @@ function Line({ line, found = [], current }) {
   });
   const said = found[0];
   return html`<div class=${`tx ${current ? "cur" : ""}`}><span class="own">${painted(line, marks).map((piece) => (piece.mark ? html`<mark class=${piece.mark === "error" ? "" : "w"}>${cleanCode(piece.text)}</mark>` : html`<span class=${CLASSES.get(piece.kind)}>${cleanCode(piece.text)}</span>`))}</span>
-    ${said?.hint && html`<span class=${`say ${said.severity === "error" ? "" : "w"}`} lang="en">${cleanLine(said.hint)}</span>`}</div>`;
+    ${said?.hint && html`<span class=${`say ${said.severity === "error" ? "" : "w"}`}><${Hints} of=${said} /></span>`}</div>`;
 }
 
 /** How many lines a text has, in words. */

@@ -10,6 +10,7 @@ import { stats } from "../state/stats.js";
 import { say } from "../state/toast.js";
 import { useState } from "../vendor/hooks.js";
 import { FieldValue, Lead, Mistake, Sign, Text, Time, useNow, useRights } from "./basics.js";
+import { authorWords } from "./author.js";
 import { BanDialog } from "./ban_dialog.js";
 import { Dialog } from "./dialog.js";
 import { html } from "./html.js";
@@ -65,7 +66,7 @@ function Sentence({ answer, looked, passed, now, again }) {
   const rule = decision.rule && html`<a href=${address("rules", decision.rule)}><${Text} of=${decision.rule} most=${48} /></a>`;
   const until = ban?.until ?? decision.banned_until;
   const wait = until ? until - now : decision.retry_after === null ? null : decision.retry_after - passed;
-  const time = wait === null ? null : html`<span class="denied">${waitWords(wait)}</span>`;
+  const time = wait === null ? null : html`<span class="denied">${f().countdown(wait)}</span>`;
   let words;
   if (decision.allowed) words = decision.rule ? wx("why.allowed.left", { rule, left: f().num(decision.remaining ?? 0), most: f().num(decision.limit ?? 0), n: decision.limit === null ? 0 : 1 }) : w(decision.matched ? "why.allowed" : "why.unmatched");
   else if (ban) words = wx("why.ban", { time });
@@ -148,8 +149,8 @@ function ResetDialog({ answer, close, done }) {
 
 function HandBan({ ban, now }) {
   return html`<div class="rulebox"><span class="idx"></span><span class="nm"><b>${w("origin.hand")}</b></span>
-    <div class="lim"><${FieldValue} field=${ban.field} value=${ban.value} most=${40} /><${LimitBar} left=${1} most=${1} ban /><span class="nn denied">${f().clockLength(ban.until - now)}</span>
-      <span class="muted tm" title=${ban.reason ? clean(ban.reason) : undefined}>${w("until", { at: f().moment(ban.until, now, true) })}${ban.reason ? html`${w("listComma")}<${Text} of=${ban.reason} most=${96} />` : ""}</span></div></div>`;
+    <div class="lim"><${FieldValue} field=${ban.field} value=${ban.value} most=${40} /><${LimitBar} left=${1} most=${1} ban /><span class="nn denied">${f().span(Math.max(0, Math.ceil(ban.until - now)))}</span>
+      <span class="muted tm" title=${ban.reason ? clean(ban.reason) : undefined}>${w("until", { at: f().moment(ban.until, now, true) })}${ban.reason ? html`${w("listComma")}<${Text} of=${ban.reason} most=${96} />` : ""}${ban.author ? `${w("listComma")}${authorWords(ban.author)}` : ""}</span></div></div>`;
 }
 
 function RuleBox({ rule, passed, now, link = address("rules", rule.rule) }) {
@@ -160,7 +161,7 @@ function RuleBox({ rule, passed, now, link = address("rules", rule.rule) }) {
     <span class="nm"><a href=${link}><${Text} of=${rule.rule} most=${40} /></a> ${banned ? html`<span class="tag denied">${w("banned")}</span>` : ""}${rule.shadow ? html`<span class="tag shadow"><${Sign} kind="shadow" />${w(isPausedRule(policy, rule.rule, now) ? "paused" : "shadow")}</span>` : ""}</span>
     <div>${rule.on_failure && rule.on_failure !== "local" ? html`<div class="lim"><code>on_failure = "${rule.on_failure}"</code></div>` : rule.limits.map((limit) => html`<${Limit} limit=${limit} passed=${passed} />`)}
       ${!rule.limits.length && !banned && html`<div class="lim"><${Unused} known=${known} /><span></span><span class="nn"><${Text} of=${actionWords(rule.action)} most=${24} /></span><span class="muted tm">${known?.title ? html`<${Text} of=${known.title} />` : ""}</span></div>`}
-      ${banned && html`<div class="lim"><span>${w("ban")}</span><${LimitBar} left=${1} most=${1} ban /><span class="nn denied">${f().clockLength(rule.banned_until - now)}</span><span class="muted tm">${w("until", { at: f().moment(rule.banned_until, now, true) })}${rule.ban_scope === "subject" ? `${w("listComma")}${w("ban.everywhere")}` : ""}</span></div>`}
+      ${banned && html`<div class="lim"><span>${w("ban")}</span><${LimitBar} left=${1} most=${1} ban /><span class="nn denied">${f().span(Math.max(0, Math.ceil(rule.banned_until - now)))}</span><span class="muted tm">${w("until", { at: f().moment(rule.banned_until, now, true) })}${rule.ban_scope === "subject" ? `${w("listComma")}${w("ban.everywhere")}` : ""}</span></div>`}
     </div></div>`;
 }
 
@@ -170,20 +171,13 @@ function Unused({ known }) {
   return texts.length ? html`<code>${texts.join(", ")}</code>` : html`<span>${w("atOnce")}</span>`;
 }
 
-const HOUR = 3600;
-/** A wait that runs down. From an hour on it has units: 23:50:38 would read as a time of day. */
-const waitWords = (seconds) => (seconds < HOUR ? f().countdown(Math.max(0, seconds)) : f().span(seconds));
-
-/** Seconds, a clock from a minute on and units from an hour on, as the countdown beside it. */
-const length = (seconds) => (seconds < 60 || seconds >= HOUR ? f().span(seconds) : f().clockLength(seconds));
-
 /** One limit: what is left of the most, and when it changes. Between answers the times run down. */
 function Limit({ limit, passed }) {
   const left = limit.remaining ?? 0;
   const times = [];
   if (!limit.allowed && limit.never) times.push(w("never"));
-  else if (!limit.allowed && limit.retry_after) times.push(w("limit.next", { time: waitWords(limit.retry_after - passed) }));
-  if (limit.reset_after > passed && left < (limit.most ?? 0)) times.push(w("limit.reset", { time: length(Math.max(0, Math.ceil(limit.reset_after - passed))) }));
+  else if (!limit.allowed && limit.retry_after) times.push(w("limit.next", { time: f().countdown(limit.retry_after - passed) }));
+  if (limit.reset_after > passed && left < (limit.most ?? 0)) times.push(w("limit.reset", { time: f().span(Math.max(0, Math.ceil(limit.reset_after - passed))) }));
   return html`<div class="lim"><code title=${limit.limit}>${plain(limit.limit)}</code>
     ${limit.most === null ? html`<span></span>` : html`<${LimitBar} left=${left} most=${limit.most} />`}
     <span class=${`nn ${limit.allowed ? "" : "denied"}`}>${limit.most === null ? "–" : w("limit.left", { left: f().num(left), most: f().num(limit.most) })}</span>

@@ -1,11 +1,12 @@
 // The check of a draft, 300 ms after the last key, and what it found.
 
-import { clean, cleanLine } from "../lib/text.js";
+import { clean } from "../lib/text.js";
 import { call } from "../state/api.js";
 import { useCell } from "../state/cell.js";
 import { away, noteAnswer, noteFailure } from "../state/link.js";
 import { session } from "../state/session.js";
 import { useEffect, useState } from "../vendor/hooks.js";
+import { Answer, Hints } from "./answers.js";
 import { Card, mistakeWords, Sign } from "./basics.js";
 import { html } from "./html.js";
 import { gap, w, wx } from "./words.js";
@@ -70,7 +71,7 @@ export function Findings({ check, goTo, draft, isOwn, view }) {
     ${check.restart.length > 0 && html`<div class="finding"><${Sign} kind="away" /><div>${restartWords(check.restart)}${gap()}${w("findings.waits.more")}</div></div>`}
     ${!check.error && errors + warnings === 0 && html`<p class="pad muted">${w(view ? "findings.view" : check.checking || (!draft && check.valid === null) ? "findings.checking" : draft ? "findings.none" : "findings.file")}</p>`}
     ${sorted.map((finding) => html`<div class=${`finding ${finding.severity === "error" ? "err" : ""}`}><${Sign} kind=${finding.severity === "error" ? "denied" : "away"} />
-      <div lang="en"><span class="unseen">${finding.severity}: </span>${cleanLine(finding.message)}${finding.hint && html`<div class="hint">${cleanLine(finding.hint)}</div>`}</div>
+      <div><span class="unseen">${w(`severity.${finding.severity}`)}${w("colon")}</span><${Answer} text=${finding.message} code=${finding.code} values=${finding.values} />${finding.hint && html`<div class="hint"><${Hints} of=${finding} /></div>`}</div>
       <span class="at">${finding.line && (!finding.source || isOwn(finding.source)
         ? html`<button type="button" class="link" onClick=${() => goTo(finding)}>${finding.line}:${finding.column ?? 1}</button>`
         : html`<code>${clean(finding.source).split("/").pop()}:${finding.line}</code>`)}</span></div>`)}</div>

@@ -1,6 +1,6 @@
 // The frame of every page: the rail with the pages, the bar with the state, the room for the page.
 
-import { draft } from "../state/draft.js";
+import { draft, draftsElsewhere } from "../state/draft.js";
 import { away, serverNow, tryNow } from "../state/link.js";
 import { address, replaceQuery, route } from "../state/route.js";
 import { sample } from "../state/sample.js";
@@ -47,23 +47,31 @@ export function Rail({ open, close }) {
         <li><button type="button" onClick=${() => showKeys()}>${w("keys")}<small><kbd>?</kbd></small></button></li>
         <li><button type="button" onClick=${() => {
           close();
-          if (hasDraft) leaving.set(true);
-          else end();
+          leave();
         }}>${w("logOut")}${view && html`<small>${w("viewOnly")}</small>`}</button></li>
       </ul>
     </div>
   </nav>`;
 }
 
-/** Whether somebody who has a draft has asked to log out. The draft goes with the login. */
-const leaving = cell(false);
-logOuts.watch(() => leaving.set(false));
+/** The drafts that a log-out would end, as `{ here, elsewhere }`, while it asks; null: nobody is asked. */
+const leaving = cell(null);
+logOuts.watch(() => leaving.set(null));
+
+/** Logs out of all tabs, after a question where one of them has a draft. */
+async function leave() {
+  const [here, elsewhere] = [draft.get() !== null, await draftsElsewhere()];
+  if (here || elsewhere) leaving.set({ here, elsewhere });
+  else end();
+}
 
 export function Leaving() {
-  const close = () => leaving.set(false);
-  return useCell(leaving) && html`<${Dialog} title=${w("leave.title")} close=${close} submit=${end}
+  const close = () => leaving.set(null);
+  const drafts = useCell(leaving);
+  return drafts && html`<${Dialog} title=${w("leave.title")} close=${close} submit=${end}
     footer=${html`<button type="button" class="b" data-first onClick=${close}>${w("cancel")}</button><button class="b danger">${w("leave.do")}</button>`}>
-    <p>${w("leave.what")} <a href=${address("edit")} onClick=${close}>${w("page.edit")}</a></p>
+    ${drafts.here && html`<p>${w("leave.what")} <a href=${address("edit")} onClick=${close}>${w("page.edit")}</a></p>`}
+    ${drafts.elsewhere > 0 && html`<p>${w("leave.elsewhere", { n: drafts.elsewhere })}</p>`}
   </${Dialog}>`;
 }
 

@@ -4,7 +4,7 @@ import { call, Refused } from "../state/api.js";
 import { useCell } from "../state/cell.js";
 import { begin, loginReason } from "../state/session.js";
 import { useEffect, useLayoutEffect, useRef, useState } from "../vendor/hooks.js";
-import { Sign } from "./basics.js";
+import { mistakeWords, Sign } from "./basics.js";
 import { Brand } from "./brand.js";
 import { html } from "./html.js";
 import { LanguageButton, ThemeButton } from "./prefs_buttons.js";
@@ -76,5 +76,5 @@ function words(error, left) {
   if (!(error instanceof Refused)) return w("login.unanswered");
   if (error.status === 401 || error.status === 403) return w("login.wrong");
   if (error.status === 429) return left > 0 ? w("login.tooMany", { s: f().num(left) }) : w("login.again");
-  return error.message;
+  return mistakeWords(error);
 }

@@ -16,7 +16,7 @@ export function Paused() {
   const until = useCell(stats)?.paused_until ?? null;
   const now = useNow(until !== null);
   if (!until || until <= now) return null;
-  return html`<${Notice} title=${w("pause.title", { at: f().clock(until, true), left: f().clockLength(until - now) })} action=${html`<${EndPause} />`}>${w("pause.more")}</${Notice}>`;
+  return html`<${Notice} title=${w("pause.title", { at: f().clock(until, true), left: f().span(Math.max(0, Math.ceil(until - now))) })} action=${html`<${EndPause} />`}>${w("pause.more")}</${Notice}>`;
 }
 
 export function EndPause() {

@@ -6,6 +6,7 @@ import { noteFailure, serverNow } from "../state/link.js";
 import { usePoll } from "../state/poll.js";
 import { say } from "../state/toast.js";
 import { useState } from "../vendor/hooks.js";
+import { authorWords } from "./author.js";
 import { Card, Mistake, mistakeWords, Text, Time, useRights } from "./basics.js";
 import { Dialog } from "./dialog.js";
 import { Difference } from "./difference.js";
@@ -66,9 +67,6 @@ function sameAsNewest(versions) {
 const SAME_S = 5;
 /** The server writes the text that it finds in the file into the history when the next one is published: it was in force before. */
 const isFoundLater = ({ version, time, author }, versions) => author?.by === "file" && versions.some((next) => next.version === version + 1 && next.time - time < SAME_S);
-
-/** Who has put a version there: the kind of right and the address. */
-const authorWords = ({ by, from }) => `${w(by === "file" ? "author.file" : "author.token")}${from ? `${w("listComma")}${clean(from)}` : ""}`;
 
 /** Goes back to a version, after its difference to what is in force was seen. */
 export function RollBack({ version, etag, close, done }) {

@@ -7,7 +7,7 @@ export default {
   "pages": "页面", "menu": "菜单", "skip": "跳到正文", "draft": "草稿", "range": "时间范围",
   "range.5m": "5 分钟", "range.1h": "1 小时", "range.24h": "24 小时",
   "theme.system": "主题：跟随系统", "theme.light": "主题：浅色", "theme.dark": "主题：深色",
-  "keys": "快捷键", "viewOnly": "只读", "logOut": "退出登录", "leave.title": "仍有草稿，确定退出？", "leave.what": "规则草稿尚未发布，退出登录后会丢失。草稿位于：", "leave.do": "放弃草稿并退出", "missing.title": "没有这个页面", "missing.more": "这个地址没有对应的页面。",
+  "keys": "快捷键", "viewOnly": "只读", "logOut": "退出登录", "leave.title": "仍有草稿，确定退出？", "leave.what": "规则草稿尚未发布，退出登录后会丢失。草稿位于：", "leave.elsewhere": "另有 {n} 个标签页中的规则草稿尚未发布，退出登录后也会丢失。", "leave.do": "放弃草稿并退出", "missing.title": "没有这个页面", "missing.more": "这个地址没有对应的页面。",
 
   // 通用
   "Allowed": "放行", "Denied": "拒绝", "allowed": "放行", "denied": "拒绝", "shadow": "影子", "paused": "已暂停", "ban": "封禁", "banned": "封禁中",
@@ -38,7 +38,7 @@ export default {
   // 图表
   "chart.bar": "每柱 {length}；最后一柱尚未结束", "chart.table": "以表格显示", "chart.drawn": "以图表显示", "chart.perSecond": "每秒", "chart.ownScale": "每秒，独立刻度",
   "chart.shadow": "影子本会拒绝", "chart.marks": "事件", "chart.keys": "可用方向键逐格查看。",
-  "mark.published": "v{version} 已发布", "mark.loaded": "规则已加载", "mark.restarted": "启动，重新计数", "mark.paused": "规则已暂停", "mark.resumed": "暂停结束", "mark.outage": "Redis 自 {at} 起失联",
+  "mark.published": "v{version} 已发布", "mark.loaded": "规则已加载", "mark.restarted": "启动，重新计数", "mark.paused": "规则已暂停", "mark.resumed": "暂停结束", "mark.ban": "已封禁 {whom}", "mark.lift": "已解除 {whom} 的封禁", "mark.bans": "{n} 次手动封禁", "mark.lifts": "解除 {n} 个封禁", "mark.outage": "Redis 自 {at} 起失联",
 
   // 概览
   "overview.asks.one": "{rule} 自 {at} 起要求 {whom} 进行 {action}，{rate}", "overview.asks.more": "{rule} 自 {at} 起要求 {whom} 及另外 {more} 个主体进行 {action}，{rate}", "overview.asks.mostly": "{rule} 自 {at} 起主要要求 {whom} 进行 {action}，{rate}", "overview.actions": "其他动作",
@@ -88,7 +88,7 @@ export default {
   "reset.title": "重置此请求的计数", "reset.what": "以下规则将清除为它记录的计数及触发的封禁：", "reset.do": "重置", "reset.done": "计数已重置。",
 
   // 封禁
-  "bans.add": "封禁…", "bans.search": "主体、规则或原因", "bans.origin": "来源", "bans.all": "全部", "bans.rules": "规则触发", "bans.byHand": "手动封禁", "origin.hand": "手动", "bans.whom": "主体", "bans.originHead": "来源", "bans.left": "剩余时间", "bans.until": "结束时间", "bans.reason": "原因",
+  "bans.add": "封禁…", "bans.search": "主体、规则、原因或操作者", "bans.origin": "来源", "bans.all": "全部", "bans.rules": "规则触发", "bans.byHand": "手动封禁", "origin.hand": "手动", "bans.whom": "主体", "bans.originHead": "来源", "bans.left": "剩余时间", "bans.until": "结束时间", "bans.reason": "原因",
   "bans.lift": "解除", "bans.lift.of": "解除对 {whom} 的封禁", "bans.lift.this": "解除此封禁", "bans.ofRule": "此规则的封禁", "bans.lifted": "已解除对 {whom} 的封禁。", "bans.again": "重新封禁", "bans.page": "第 {from} 至 {to} 条，共 {all} 条",
   "bans.none": "当前没有封禁", "bans.none.view": "封禁由带 ban 的规则触发，或由管理员手动执行。", "bans.none.more": "封禁由带 ban 的规则触发，也可以手动执行：", "bans.nothing": "没有找到封禁。", "bans.incomplete": "此列表不完整。", "bans.incomplete.more": "共享存储失联，这里只有本节点已知的封禁。",
   "bans.liftAll": "全部解除…", "bans.liftAll.type": "输入 {n} 以确认解除的数量", "bans.liftAll.do": "解除 {count} 个封禁", "bans.liftAll.done": "{n} / {all}", "bans.liftedAll": "已解除 {count} 个封禁。",
@@ -101,12 +101,12 @@ export default {
   "pause.open": "暂停所有规则…", "pause.dialog": "暂停所有规则", "pause.what": "在此期间，本节点的规则不拒绝任何请求。请求照常计数，手动封禁仍然有效。", "pause.begin": "暂停 {length}", "pause.title": "所有规则已暂停至 {at}（还剩 {left}），期间规则不会拒绝任何请求。", "pause.more": "请求照常计数，手动封禁仍然有效。", "pause.end": "结束暂停", "pause.ended": "暂停已结束。",
 
   // 编辑
-  "editor.text": "文件内容", "editor.lines": "{n} 行", "editor.draft": "基于 v{version} 的草稿，保存在此标签页", "editor.draft.new": "草稿，保存在此标签页", "editor.inForce": "v{version}，生效中", "editor.rules": "此文件有 {n} 条规则", "editor.noFile": "本服务端启动时没有指定配置文件", "editor.noFile.more": "请将以下内容保存为 {file}，再用它启动。",
+  "editor.text": "文件内容", "editor.lines": "{n} 行", "editor.draft": "基于 v{version} 的草稿，保存在此标签页", "editor.draft.new": "草稿，保存在此标签页", "editor.inForce": "v{version}，生效中", "editor.rules": "此文件有 {n} 条规则", "editor.changing": "文件正在写入，稍后会重新读取。", "editor.noFile": "本服务端启动时没有指定配置文件", "editor.noFile.more": "请将以下内容保存为 {file}，再用它启动。",
   "editor.discard": "放弃草稿", "editor.discarded": "草稿已放弃。", "editor.moved": "文件在你编辑期间已被修改。", "editor.moved.more": "有人发布了新版本，或直接修改了磁盘上的文件。你的草稿完好，请先合并对方的修改再发布。", "editor.resolve": "比较",
   "editor.difference": "与 v{version} 的差异", "editor.difference.file": "与文件的差异", "editor.published": "v{version} 已生效，共 {n} 条规则，已有计数保留。", "editor.published.waits": "v{version} 的规则已生效，部分设置需要重启后生效。", "editor.rollBack": "回滚到 v{version}",
   "step.check": "检查", "step.difference": "差异", "step.try": "试运行", "step.publish": "发布",
   "publish": "发布…", "publish.title": "发布草稿", "publish.note": "备注（记入历史）", "publish.what": "规则立即生效，要么全部生效，要么全不生效；已有计数保留。", "publish.waits": "{names} 需要重启服务端才会生效。", "publish.waits.more": "规则已经生效。这些设置已写入文件，服务端下次启动时读取。", "publish.do": "发布", "publish.view": "当前登录只有查看权限。", "publish.away": "服务端失联。", "publish.unchanged": "没有改动。", "publish.mistake": "第 {line} 行有错误，修正后才能发布。", "publish.wrong": "有错误，修正后才能发布。", "publish.checking": "检查中…",
-  "findings": "检查结果", "findings.count": "{errors} 个错误，{warnings} 个警告", "findings.next": "下一处", "findings.waits.more": "规则不受影响，发布后立即生效。", "findings.none": "没有错误。", "findings.checking": "检查中…", "findings.view": "检查需要管理员登录。", "findings.file": "生效的文件没有问题。编辑时，错误及其位置和提示会显示在这里。",
+  "severity.error": "错误", "severity.warning": "警告", "findings": "检查结果", "findings.count": "{errors} 个错误，{warnings} 个警告", "findings.next": "下一处", "findings.waits.more": "规则不受影响，发布后立即生效。", "findings.none": "没有错误。", "findings.checking": "检查中…", "findings.view": "检查需要管理员登录。", "findings.file": "生效的文件没有问题。编辑时，错误及其位置和提示会显示在这里。",
   "diff.same": "没有差异。", "diff.skipped": "{n} 行相同", "diff.whole": "完整文件", "diff.fold": "只看改动", "diff.added": "新增：", "diff.removed": "删除：",
   "history": "历史", "author.token": "管理员 token", "author.file": "来自磁盘上的文件", "history.version": "版本", "history.published": "发布时间", "history.before": "{at} 之前", "history.note": "备注", "history.size": "大小", "history.inForce": "生效中", "history.again": "恢复自 v{version}", "history.difference": "差异", "history.changes": "改动", "history.changed": "v{version} 相对 v{before} 的改动", "history.back": "回滚", "history.all": "全部 {n} 个", "history.none": "尚未通过服务端发布过。", "history.compared": "与 v{version} 的差异",
   "history.back.title": "回滚到 v{version}", "history.back.change": "回滚带来的改动", "history.back.more": "旧内容将成为新版本。规则立即生效；其他设置大多在服务端下次启动时生效。", "history.back.do": "回滚到 v{version}", "history.rolledBack": "v{version} 的规则已作为 v{next} 生效。",
