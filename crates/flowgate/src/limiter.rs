@@ -91,9 +91,7 @@ impl Limiter {
     /// Takes `cost` units, all of them or none.
     #[inline]
     pub fn take_n(&self, key: impl KeyBytes, cost: u64) -> Decision {
-        let subject = self.subject(key);
-        // The counter is fetched while the clock is read.
-        self.inner.memory.prefetch(subject.counter(CounterId::default()));
+        let subject = self.fetched_subject(key);
         self.take_subject(subject, cost, self.inner.clock.read())
     }
 
@@ -110,7 +108,7 @@ impl Limiter {
     /// ```
     #[inline]
     pub fn take_at(&self, key: impl KeyBytes, cost: u64, at: impl Into<Reading>) -> Decision {
-        self.take_subject(self.subject(key), cost, at.into())
+        self.take_subject(self.fetched_subject(key), cost, at.into())
     }
 
     /// Would `cost` units pass? Changes nothing; a peek of 0 reads the state.
@@ -277,6 +275,15 @@ impl Limiter {
     #[inline]
     fn subject(&self, key: impl KeyBytes) -> Subject {
         key.with_bytes(|bytes| self.inner.memory.subject(bytes))
+    }
+
+    /// The subject of a key that is about to be decided. Its counters are fetched into the cache while the clock is read and the
+    /// lock is taken.
+    #[inline]
+    fn fetched_subject(&self, key: impl KeyBytes) -> Subject {
+        let subject = self.subject(key);
+        self.inner.memory.prefetch(subject.counter(CounterId::default()));
+        subject
     }
 
     fn turns(&self, key: impl KeyBytes) -> KeyTurns<'_> {
