@@ -14,7 +14,7 @@ use std::hint::black_box;
 use flowgate::{Limiter, MemoryStore, Op, Single, Span, Time};
 use flowgate_bench::scramble;
 use flowgate_engine::{
-    Engine, Limits, Policy, Request, RuleDef,
+    Engine, HitBuffer, Limits, PlannedTake, Policy, Request, RuleDef, TakeAnswer,
     rules::{Condition, Matcher},
 };
 
@@ -35,7 +35,7 @@ const TEN_BUCKETS: [&str; 10] = [
 const START: Time = Time::from_secs(1_700_000_000);
 
 fn main() {
-    let decisions: [(&str, fn()); 17] = [
+    let decisions: [(&str, fn()); 18] = [
         ("take", || limiter(&["bucket 1000000/366d"])),
         ("fixed", || limiter(&["fixed 1000000/30d"])),
         ("denied", || limiter(&["bucket 1/366d"])),
@@ -53,6 +53,7 @@ fn main() {
         ("rule-sliding", || rules(&["100/60s"], 1)),
         ("rule-two-sliding", || rules(&["300/60s", "100/5s"], 1)),
         ("rule-ten-limits", || rules(&["bucket 1000000/60s"], 10)),
+        ("planned-two-sliding", || planned(&["300/60s", "100/5s"])),
     ];
     let wanted = std::env::args().nth(1).unwrap_or_default();
     match decisions.iter().find(|(name, _)| *name == wanted) {
@@ -119,8 +120,8 @@ fn single() {
     measured(|_| single.take());
 }
 
-/// A request through ten rules, of which `matching` match.
-fn rules(limits: &[&str], matching: usize) {
+/// Ten rules, of which `matching` match a reply.
+fn engine(limits: &[&str], matching: usize) -> Engine {
     let act = |n: usize| if n < matching { "reply".to_owned() } else { format!("other{n}") };
     let rule = |n: usize| RuleDef {
         when: vec![Condition::new("act", Matcher::equal(act(n)))],
@@ -129,10 +130,29 @@ fn rules(limits: &[&str], matching: usize) {
         ..RuleDef::named(format!("rule{n}"))
     };
     let policy = Policy { rules: (0..10).map(rule).collect(), ..Policy::default() };
-    let (keys, engine) = (keys(), Engine::new(&policy, MemoryStore::default()).expect("a policy"));
+    Engine::new(&policy, MemoryStore::default()).expect("a policy")
+}
+
+/// A request through ten rules, of which `matching` match.
+fn rules(limits: &[&str], matching: usize) {
+    let (keys, engine) = (keys(), engine(limits, matching));
     let take = |i: u64| {
         let request = Request::new().field("act", "reply").field("user", &keys[i as usize]);
         engine.decide(Op::Take, &request, START)
+    };
+    (0..KEYS).for_each(|i| _ = take(i));
+    measured(take);
+}
+
+/// A request that one of ten rules counts, planned and decided as the server does for a pipeline of `FG.TAKE`.
+fn planned(limits: &[&str]) {
+    let (keys, engine) = (keys(), engine(limits, 1));
+    let (rules, mut plan, mut hits) = (engine.rules(), PlannedTake::default(), HitBuffer::default());
+    let mut take = |i: u64| {
+        let fields = [("act", "reply"), ("user", keys[i as usize].as_str())];
+        engine.plan_ahead(&rules, 1, fields.into_iter(), &mut plan);
+        let answer = engine.decide_planned(&rules, &plan, &mut hits, Request::new, START.into());
+        matches!(answer, Some(TakeAnswer::Passes(_)))
     };
     (0..KEYS).for_each(|i| _ = take(i));
     measured(take);

@@ -28,7 +28,7 @@ use crate::decision::Decision;
 use crate::key;
 use crate::plan::{End, Evaluation, HitBuffer, JointDecision, JointPlan, Outcomes, Plan, Step};
 use crate::request::Request;
-use crate::rules::{Policy, PolicyError, Rule, RuleSet, Subjects, Values};
+use crate::rules::{Candidates, Policy, PolicyError, Rule, RuleSet, Subjects, Values};
 use crate::store::Store;
 
 /// Counters and bans. Rules are handed in with each request.
@@ -169,10 +169,10 @@ impl Decider {
         add: impl Fn(&mut Evaluation, &Rule, Step),
     ) {
         let mut subjects = Subjects::new(rules, values);
-        for (rule, list) in rules.matching(&rules.candidates(values), values) {
-            if !list.limits.is_empty() {
+        for (rule, limits) in rules.matching(values, &mut Candidates::default()) {
+            if !limits.is_none() {
                 let subject = subjects.counted_by(rule);
-                add(evaluation, rule, Step { rule: rule.id, limits: list.id, subject });
+                add(evaluation, rule, Step { rule: rule.id, limits, subject });
             } else if rule.is_shadow() {
                 evaluation.passed_by.push(rule.id);
             } else {
@@ -230,7 +230,7 @@ impl Decider {
     pub fn reset_by(&self, rules: &RuleSet, request: &Request<'_>, at: impl Into<Reading>) -> Decision {
         let values = rules.read(request);
         let mut subjects = Subjects::new(rules, &values);
-        for (rule, _) in rules.matching(&rules.candidates(&values), &values) {
+        for (rule, _) in rules.matching(&values, &mut Candidates::default()) {
             let subject = subjects.counted_by(rule);
             for counter in rules.counter_ids(rule) {
                 self.memory.reset(subject.counter(counter));

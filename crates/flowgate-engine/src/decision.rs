@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use flowgate::{Limit, Reading, Retry, Span, Time, Verdict};
+use smallvec::SmallVec;
 
 use crate::bans::ManualBan;
 use crate::rules::Rule;
@@ -34,10 +35,8 @@ pub enum DecidedBy {
         rule: Arc<Rule>,
         /// The span in which the decision's limit is granted, where it has one; see [`Limit::window`].
         window: Option<Span>,
-        /// The limits that were exceeded, in file order. Empty if the request passes.
-        exceeded: Vec<ExceededLimit>,
-        /// The end of the ban that this denial starts.
-        banned_until: Option<Time>,
+        /// Why they deny; `None` if the request passes.
+        denial: Option<Box<LimitDenial>>,
     },
     /// A rule without limits, at once; or one that denies while the store is away.
     Rule(Arc<Rule>),
@@ -52,6 +51,15 @@ pub enum DecidedBy {
     },
     /// A ban by hand.
     ManualBan(Arc<ManualBan>),
+}
+
+/// Why limits deny a request. Beside the decision, since most requests pass and a decision is copied on its way.
+#[derive(Clone, Debug)]
+pub struct LimitDenial {
+    /// The limits that were exceeded, in file order.
+    pub exceeded: SmallVec<[ExceededLimit; 1]>,
+    /// The end of the ban that this denial starts.
+    pub banned_until: Option<Time>,
 }
 
 /// A limit that was exceeded.
@@ -103,18 +111,20 @@ impl Decision {
     fn make_real_ahead(&mut self, at: Reading) {
         self.map_waits(|wait| at.real_wait(wait));
         match &mut self.decided_by {
-            DecidedBy::Limits { banned_until, .. } => *banned_until = banned_until.map(|until| at.on_the_wall(until)),
+            DecidedBy::Limits { denial: Some(denial), .. } => {
+                denial.banned_until = denial.banned_until.map(|until| at.on_the_wall(until));
+            }
             DecidedBy::Ban { until, .. } => *until = at.on_the_wall(*until),
             DecidedBy::ManualBan(ban) => *ban = Arc::clone(ban).on_the_wall(at),
-            DecidedBy::Nothing { .. } | DecidedBy::Rule(_) => {}
+            DecidedBy::Limits { denial: None, .. } | DecidedBy::Nothing { .. } | DecidedBy::Rule(_) => {}
         }
     }
 
     /// Changes every wait.
     pub fn map_waits(&mut self, change: impl Fn(Span) -> Span) {
         self.numbers.map_waits(&change);
-        if let DecidedBy::Limits { exceeded, .. } = &mut self.decided_by {
-            exceeded.iter_mut().for_each(|exceeded| exceeded.retry = exceeded.retry.map(&change));
+        if let DecidedBy::Limits { denial: Some(denial), .. } = &mut self.decided_by {
+            denial.exceeded.iter_mut().for_each(|exceeded| exceeded.retry = exceeded.retry.map(&change));
         }
     }
 
@@ -188,7 +198,7 @@ impl Decision {
     /// The limits that were exceeded, in file order.
     pub fn exceeded(&self) -> &[ExceededLimit] {
         match &self.decided_by {
-            DecidedBy::Limits { exceeded, .. } => exceeded,
+            DecidedBy::Limits { denial: Some(denial), .. } => &denial.exceeded,
             _ => &[],
         }
     }
@@ -196,7 +206,7 @@ impl Decision {
     /// The end of the ban that denies, or that this denial starts.
     pub fn banned_until(&self) -> Option<Time> {
         match &self.decided_by {
-            DecidedBy::Limits { banned_until, .. } => *banned_until,
+            DecidedBy::Limits { denial, .. } => denial.as_ref()?.banned_until,
             DecidedBy::Ban { until, .. } => Some(*until),
             DecidedBy::ManualBan(ban) => Some(ban.until),
             DecidedBy::Nothing { .. } | DecidedBy::Rule(_) => None,

@@ -26,7 +26,7 @@ mod top_k;
 mod work;
 
 pub use decider::{AdHoc, AdHocKey, Decider};
-pub use decision::{DecidedBy, Decision, ExceededLimit};
+pub use decision::{DecidedBy, Decision, ExceededLimit, LimitDenial};
 pub use engine::Engine;
 pub use explain::Explanation;
 pub use plan::{HitBuffer, JointDecision, JointPlan, Outcomes, PartDecision, Pass, Plan, PlannedTake, TakeAnswer};

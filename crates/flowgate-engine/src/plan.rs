@@ -12,7 +12,7 @@ use smallvec::SmallVec;
 
 use crate::decision::Decision;
 use crate::request::Request;
-use crate::rules::{LimitList, Rule, RuleSet, Subjects, Values};
+use crate::rules::{Candidates, LimitListId, Rule, RuleSet, Subjects, Values};
 pub(crate) use evaluation::{BanHits, End, Evaluation, Hits, Step};
 pub use joint::{JointDecision, JointPlan, PartDecision};
 pub use outcomes::{Outcomes, Pass, TakeAnswer};
@@ -129,8 +129,8 @@ impl<'r> Plan<'r> {
 
     /// Applies the limits of a rule to a subject.
     #[inline]
-    pub(crate) fn limit(&mut self, rule: &'r Rule, subject: Subject, list: LimitList<'r>) {
-        let step = Step { rule: rule.id, limits: list.id, subject };
+    pub(crate) fn limit(&mut self, rule: &'r Rule, subject: Subject, limits: LimitListId) {
+        let step = Step { rule: rule.id, limits, subject };
         Evaluation::hit(&step, self.rules, &mut self.hits, &mut self.bans);
         self.evaluation.steps.push(step);
     }
@@ -160,8 +160,8 @@ impl<'r> Plan<'r> {
     pub fn add_matching(&mut self, request: &Request<'_>, mut include: impl FnMut(&Rule, bool) -> Include) {
         let values = self.rules.read(request);
         let mut subjects = Subjects::new(self.rules, &values);
-        for (rule, limits) in self.rules.matching(&self.rules.candidates(&values), &values) {
-            match include(rule, !limits.limits.is_empty()) {
+        for (rule, limits) in self.rules.matching(&values, &mut Candidates::default()) {
+            match include(rule, !limits.is_none()) {
                 Include::Yes => self.limit(rule, subjects.counted_by(rule), limits),
                 Include::No => {}
                 Include::End => return,
@@ -173,7 +173,7 @@ impl<'r> Plan<'r> {
     pub fn add_rule(&mut self, position: u32, request: &Request<'_>) {
         let (rule, values) = (self.rules.rule(position), self.rules.read(request));
         if let Ok(limits) = self.rules.check(rule, &values)
-            && !limits.limits.is_empty()
+            && !limits.is_none()
         {
             self.limit(rule, Subjects::new(self.rules, &values).counted_by(rule), limits);
         }

@@ -44,7 +44,7 @@ impl Step {
     /// Whether the rule has matched.
     #[inline]
     pub(crate) fn has_limits(&self) -> bool {
-        self.limits != LimitListId::NONE
+        !self.limits.is_none()
     }
 }
 

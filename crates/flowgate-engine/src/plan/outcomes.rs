@@ -6,7 +6,7 @@ use flowgate::{BanHit, Hit, Key, Limit, Op, Reading, Retry, Span, Standing, Time
 
 use super::evaluation::{End, Evaluation};
 use crate::bans::ManualBan;
-use crate::decision::{DecidedBy, Decision, ExceededLimit};
+use crate::decision::{DecidedBy, Decision, ExceededLimit, LimitDenial};
 use crate::rules::{Action, BanScope, Rule, RuleSet};
 
 /// The outcomes that a store has filled into the hits of a plan.
@@ -96,7 +96,8 @@ impl<'p, 'r> Outcomes<'p, 'r> {
     }
 
     /// Allowed as far as limits go: the numbers are those of the tightest, the delay is the longest.
-    #[inline]
+    // Inlined, so that the numbers are copied once, to where the answer lies.
+    #[inline(always)]
     fn pass(self) -> Pass<'r> {
         let (mut delay, mut tightest): (_, Option<&Hit<'_>>) = (Span::ZERO, None);
         let remaining = |hit: &Hit<'_>| hit.outcome().remaining.unwrap_or(u64::MAX);
@@ -135,7 +136,8 @@ impl<'p, 'r> Outcomes<'p, 'r> {
             lacks_room: hit.outcome().lacks_room(),
         });
         let (rule, window) = (Arc::clone(self.rule_of(hit)), hit.limit().window());
-        let decided_by = DecidedBy::Limits { rule, window, exceeded: exceeded.collect(), banned_until };
+        let denial = Box::new(LimitDenial { exceeded: exceeded.collect(), banned_until });
+        let decided_by = DecidedBy::Limits { rule, window, denial: Some(denial) };
         let verdict = Verdict::Deny(self.longest_wait(banned_until, now));
         Some(Decision::new(decided_by, flowgate::Decision { verdict, ..*hit.outcome() }))
     }
@@ -256,7 +258,7 @@ impl<'r> Pass<'r> {
             None => DecidedBy::Nothing { matched: self.matched },
             Some((rule, limit)) => {
                 let (rule, window) = (Arc::clone(rule), limit.window());
-                DecidedBy::Limits { rule, window, exceeded: Vec::new(), banned_until: None }
+                DecidedBy::Limits { rule, window, denial: None }
             }
         };
         Decision::new(decided_by, self.numbers)

@@ -61,9 +61,12 @@ impl RuleSet {
         let entries: Vec<Entry<'_>> =
             matchers.iter().zip(&rules).map(|(matchers, rule)| entry(matchers, rule, &subjects)).collect();
         let (index, proven) = Index::new(&entries, &fields);
-        let rules = rules.into_iter().zip(proven).map(|(rule, proven)| Arc::new(Rule { proven, ..rule })).collect();
+        let rules = rules.into_iter().zip(proven).map(|(rule, proven)| {
+            let unproven = (0..rule.checks.len()).filter(|number| proven != Some(*number)).collect();
+            Arc::new(Rule { unproven, ..rule })
+        });
         Ok(RuleSet {
-            rules,
+            rules: rules.collect(),
             index,
             subjects: subjects.iter().map(|by| SubjectFields::new(by, &fields, memory)).collect(),
             limits: limits.into(),
@@ -163,7 +166,7 @@ impl Compiler<'_> {
             id: wrong.number as u32,
             flags: flowgate::RuleFlags { count_denied, shadow },
             checks,
-            proven: None,
+            unproven: Box::default(),
             subject,
             limits,
             ban,

@@ -30,8 +30,8 @@ pub struct Rule {
     /// How the limits of the rule behave together.
     pub(crate) flags: RuleFlags,
     pub(crate) checks: Box<[Check]>,
-    /// The number of the check that holds of every request for which the index names this rule.
-    pub(super) proven: Option<usize>,
+    /// The numbers of the checks to make for a request for which the index names this rule. The others hold then.
+    pub(super) unproven: Box<[usize]>,
     pub(super) subject: SubjectId,
     pub(super) limits: RuleLimits,
     pub(super) ban: Option<RuleBan>,
@@ -85,8 +85,12 @@ pub(crate) struct SubjectId(pub(super) u32);
 pub(crate) struct LimitListId(pub(super) u32);
 
 impl LimitListId {
-    /// The list without limits.
+    /// The list without limits: the rule decides at once. All other lists have some.
     pub(crate) const NONE: LimitListId = LimitListId(0);
+
+    pub(crate) fn is_none(self) -> bool {
+        self == LimitListId::NONE
+    }
 
     pub(crate) fn number(self) -> u32 {
         self.0

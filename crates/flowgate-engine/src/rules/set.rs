@@ -34,14 +34,6 @@ pub struct RuleSet {
     pub generation: u64,
 }
 
-/// The limits that a rule applies to a request.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct LimitList<'r> {
-    pub(crate) id: LimitListId,
-    /// Empty where the rule decides at once.
-    pub(crate) limits: &'r [NamedLimit],
-}
-
 /// Why a rule does not match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mismatch {
@@ -101,38 +93,40 @@ impl RuleSet {
         self.fields.read(request)
     }
 
-    /// The rules that may match; [`RuleSet::matching`] checks them.
-    #[inline]
-    pub(crate) fn candidates(&self, values: &Values<'_>) -> Candidates<'_> {
-        #[cfg(feature = "count-work")]
-        crate::work::Work::count_evaluation();
-        self.index.candidates(values)
-    }
-
-    /// The rules that match, top to bottom, each with the limits that apply.
+    /// The rules that match, top to bottom, each with the limits that apply. `candidates` holds the rules that may match while
+    /// they are checked.
     #[inline]
     pub(crate) fn matching<'s>(
         &'s self,
-        candidates: &Candidates<'_>,
         values: &Values<'_>,
-    ) -> impl Iterator<Item = (&'s Arc<Rule>, LimitList<'s>)> {
+        candidates: &mut Candidates<'s>,
+    ) -> impl Iterator<Item = (&'s Arc<Rule>, LimitListId)> {
+        #[cfg(feature = "count-work")]
+        crate::work::Work::count_evaluation();
+        self.index.find(values, candidates);
         candidates.rules().iter().filter_map(|id| {
             let rule = self.rule(*id);
-            Some((rule, self.check_except(rule.proven, rule, values).ok()?))
+            Some((rule, self.check_conditions(rule.unproven.iter().copied(), rule, values).ok()?))
         })
     }
 
-    /// The limits that a rule applies to a request; an empty list where it decides at once.
-    pub(crate) fn check(&self, rule: &Rule, values: &Values<'_>) -> Result<LimitList<'_>, Mismatch> {
-        self.check_except(None, rule, values)
+    /// The limits that a rule applies to a request; none if it decides at once.
+    pub(crate) fn check(&self, rule: &Rule, values: &Values<'_>) -> Result<LimitListId, Mismatch> {
+        self.check_conditions(0..rule.checks.len(), rule, values)
     }
 
-    /// As [`RuleSet::check`], but for the condition of that number, which is known to hold.
+    /// As [`RuleSet::check`], with these of the conditions: the others are known to hold.
     // Inlined into the loop over the candidates.
     #[inline(always)]
-    fn check_except(&self, proven: Option<usize>, rule: &Rule, values: &Values<'_>) -> Result<LimitList<'_>, Mismatch> {
-        for (number, check) in rule.checks.iter().enumerate() {
-            if proven != Some(number) && !check.predicate.holds(values.get(check.field)) {
+    fn check_conditions(
+        &self,
+        numbers: impl Iterator<Item = usize>,
+        rule: &Rule,
+        values: &Values<'_>,
+    ) -> Result<LimitListId, Mismatch> {
+        for number in numbers {
+            let check = &rule.checks[number];
+            if !check.predicate.holds(values.get(check.field)) {
                 return Err(Mismatch::Condition(number));
             }
         }
@@ -140,17 +134,13 @@ impl RuleSet {
             return Err(Mismatch::Lacks(lacking));
         }
         match &rule.limits {
-            RuleLimits::None => Ok(LimitList { id: LimitListId::NONE, limits: &[] }),
-            RuleLimits::Fixed(id) => Ok(self.limit_list(*id)),
+            RuleLimits::None => Ok(LimitListId::NONE),
+            RuleLimits::Fixed(id) => Ok(*id),
             RuleLimits::ByField { field, cases, default } => {
                 let case = values.get(*field).and_then(|value| cases.get(value.text));
-                case.or(default.as_ref()).map(|id| self.limit_list(*id)).ok_or(Mismatch::NoCase(*field))
+                case.or(default.as_ref()).copied().ok_or(Mismatch::NoCase(*field))
             }
         }
-    }
-
-    fn limit_list(&self, id: LimitListId) -> LimitList<'_> {
-        LimitList { id, limits: self.limits(id) }
     }
 
     pub(crate) fn limits(&self, id: LimitListId) -> &[NamedLimit] {

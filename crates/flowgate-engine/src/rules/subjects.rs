@@ -34,18 +34,32 @@ impl SubjectFields {
         self.fields.iter().copied()
     }
 
-    /// The subject of which these are the values.
+    /// The subject of which these are the values. Each rule without `by` has a subject of its own, so that such rules spread
+    /// over the store.
     #[inline]
-    fn subject(&self, names: &FieldNames, values: &Values<'_>) -> Subject {
+    fn subject(&self, rule: &Rule, rules: &RuleSet, values: &Values<'_>) -> Subject {
         let mut subject = self.start;
-        for (number, field) in self.iter().enumerate() {
-            if number > 0 {
-                key::push_text(&mut subject, names.name(field));
+        match self.fields.split_first() {
+            None => subject.push(rule.name().as_bytes()),
+            Some((first, others)) => {
+                key::push_text(&mut subject, values.counted(*first));
+                if !others.is_empty() {
+                    subject = with_fields(subject, others, rules, values);
+                }
             }
-            key::push_text(&mut subject, values.counted(field));
         }
         subject.subject()
     }
+}
+
+/// The hash with further fields. Most subjects have one field, so it is kept apart.
+#[inline(never)]
+fn with_fields(mut subject: SubjectHasher, fields: &[FieldId], rules: &RuleSet, values: &Values<'_>) -> SubjectHasher {
+    for field in fields {
+        key::push_text(&mut subject, rules.field_name(*field));
+        key::push_text(&mut subject, values.counted(*field));
+    }
+    subject
 }
 
 /// The subjects of a request. Each is hashed once, even if several rules count by it.
@@ -63,27 +77,21 @@ impl<'a, 'q> Subjects<'a, 'q> {
         Subjects { rules, values, first: None, others: SmallVec::new() }
     }
 
-    /// The subject that a matching rule counts. Each rule without `by` has a subject of its own, so that such rules
-    /// spread over the store.
-    #[inline]
+    /// The subject that a matching rule counts.
+    #[inline(always)]
     pub(crate) fn counted_by(&mut self, rule: &Rule) -> Subject {
-        match self.first {
-            Some((id, subject)) if id == rule.subject => return subject,
-            Some(_) => {
-                if let Some((_, subject)) = self.others.iter().find(|(id, _)| *id == rule.subject) {
-                    return *subject;
-                }
+        if let Some((id, subject)) = self.first {
+            if id == rule.subject {
+                return subject;
             }
-            None => {}
+            if let Some((_, subject)) = self.others.iter().find(|(id, _)| *id == rule.subject) {
+                return *subject;
+            }
         }
         let by = self.rules.subject_fields(rule.subject);
-        if by.fields.is_empty() {
-            let mut subject = by.start;
-            subject.push(rule.name().as_bytes());
-            return subject.subject();
-        }
-        let subject = by.subject(&self.rules.fields, self.values);
+        let subject = by.subject(rule, self.rules, self.values);
         match self.first {
+            _ if by.fields.is_empty() => {}
             None => self.first = Some((rule.subject, subject)),
             Some(_) => self.others.push((rule.subject, subject)),
         }

@@ -14,7 +14,7 @@ use crate::decision::Decision;
 use crate::explain::Explanation;
 use crate::plan::JointDecision;
 use crate::request::Request;
-use crate::rules::RuleSet;
+use crate::rules::{Candidates, RuleSet};
 
 impl Decider {
     /// Decides a plan on these counters while Redis is away, under the limits of `limits`: a copy of the plan's rules
@@ -57,9 +57,9 @@ impl Decider {
         request: &Request<'_>,
     ) -> Vec<ScriptCall> {
         let values = rules.read(request);
-        let candidates = rules.candidates(&values);
+        let mut candidates = Candidates::default();
         let mut groups: Vec<(Vec<u8>, Vec<CounterName>)> = Vec::new();
-        let matching = rules.matching(&candidates, &values).map(|(rule, _)| (rule, true));
+        let matching = rules.matching(&values, &mut candidates).map(|(rule, _)| (rule, true));
         for (rule, matches) in matching.chain(rules.bans_to_lift(&values).map(|(rule, _)| (rule, false))) {
             let tag = tag(rules, rule, request);
             let group = groups.iter().position(|(known, _)| *known == tag).unwrap_or_else(|| {
