@@ -16,7 +16,7 @@ const FILE_NAME: &str = "admin-token";
 /// A longer token does not fit into the head of a request.
 const MAX_TOKEN_FILE_BYTES: u64 = 16 << 10;
 
-/// 256 bits.
+/// The random bytes of a token: 256 bits.
 const RANDOM_BYTES: usize = 32;
 
 /// The path of the token in a state directory.
@@ -44,7 +44,7 @@ pub fn obtain(directory: &Path) -> io::Result<Secret> {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
         linked => linked?,
     }
-    // The name survives a power failure only once the directory is on disk. Not every file system can do that.
+    // The name survives a power failure only once the directory is synced. Not every file system can sync a directory.
     let _ = File::open(directory).and_then(|directory| directory.sync_all());
     read(&path)
 }

@@ -1,5 +1,5 @@
-//! An answer that is there at once, or later: after a round trip to the store that several nodes share, or once a change is on the
-//! disk.
+//! An answer that is known at once, or later: after a round trip to the store that several nodes share, or once a change
+//! is on the disk.
 //!
 //! Rule       The call to the store is sent before an [`Answer`] is returned, whether or not a caller awaits the
 //!            answer. Calls that are made one after the other therefore share a round trip.
@@ -10,7 +10,7 @@ use std::fmt;
 use std::future::ready;
 use std::pin::Pin;
 
-/// An answer that is there, or what is to become one: a future that is not boxed yet, or what a store has sent.
+/// An answer that is known, or what becomes one: a future that is not boxed yet, or the question that a store has sent.
 pub(crate) enum Pending<T, L> {
     Now(T),
     Later(L),
@@ -43,7 +43,7 @@ impl<T> Answer<T> {
         Answer::Later(Box::pin(future))
     }
 
-    /// The answer, if it is there. A decision from memory always is, unless `durable = "always"` makes it wait for the disk.
+    /// The answer, if it is known. A decision from memory is, unless `durable = "always"` makes it wait for the disk.
     pub fn now(self) -> Option<T> {
         match self {
             Answer::Now(value) => Some(value),
@@ -51,7 +51,7 @@ impl<T> Answer<T> {
         }
     }
 
-    /// Makes something else of it.
+    /// Converts the answer by `make`, now or when it arrives.
     #[inline]
     pub fn map<U>(self, make: impl FnOnce(T) -> U + Send + 'static) -> Answer<U>
     where
@@ -63,8 +63,8 @@ impl<T> Answer<T> {
         }
     }
 
-    /// Makes one of any number, in order. All are awaited in one future: nested futures are polled and dropped by
-    /// recursion, and those of a long command overflow the stack.
+    /// Folds any number of answers into one, in order. One future awaits all of them: nested futures are polled and
+    /// dropped by recursion, and those of a long command overflow the stack.
     pub fn fold<U>(
         answers: impl Iterator<Item = Answer<U>>,
         first: T,
@@ -92,7 +92,7 @@ impl<T> Answer<T> {
         })
     }
 
-    /// Makes one of two.
+    /// Combines two answers into one.
     pub fn with<U, V>(self, other: Answer<U>, make: impl FnOnce(T, U) -> V + Send + 'static) -> Answer<V>
     where
         T: Send + 'static,
@@ -108,7 +108,7 @@ impl<T> Answer<T> {
     }
 }
 
-/// Waiting for an answer that is there allocates: match [`Answer::Now`] first where that counts.
+/// Waiting for an answer that is known allocates: match [`Answer::Now`] first where that counts.
 impl<T: Send + 'static> IntoFuture for Answer<T> {
     type Output = T;
     type IntoFuture = AnswerFuture<T>;
@@ -145,7 +145,7 @@ mod tests {
         assert_eq!(Answer::Now(2).with(later(), |a, b| a + b).await, 3);
     }
 
-    /// As many as the longest command has keys.
+    /// The number is that of the keys of the longest command.
     #[tokio::test]
     async fn any_number_of_answers_makes_one() {
         let later = |number: u64| {

@@ -18,11 +18,11 @@ const MAX_AGENT_BYTES: usize = 128;
 /// The author of a change.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Author {
-    /// The kind of right.
+    /// The kind of right that the author has used.
     pub(crate) by: Cow<'static, str>,
-    /// The address, or that it is a unix socket.
+    /// The address of the client, or that it is on a unix socket.
     pub(crate) from: Option<String>,
-    /// The proxy through which the client has come.
+    /// The proxy through which the client connected.
     pub(crate) through: Option<IpAddr>,
     /// What the client calls itself, such as `flowgate/0.1.0` for the command line.
     pub(crate) agent: Option<String>,
@@ -33,16 +33,16 @@ impl Author {
         Author { by: Cow::Borrowed(by), from: None, through: None, agent: None }
     }
 
-    /// The program that embeds the server.
+    /// The program that embeds the server makes the change.
     pub const PROGRAM: Author = Author::named("program");
 
-    /// A file that has changed.
+    /// A file has changed.
     pub const FILE: Author = Author::named("file");
 
-    /// The signal to reload.
+    /// The process got the signal to reload.
     pub const SIGHUP: Author = Author::named("SIGHUP");
 
-    /// The clock: a pause has reached its end.
+    /// A pause has reached its end.
     pub(crate) const CLOCK: Author = Author::named("clock");
 
     /// A client of the Redis protocol.

@@ -22,14 +22,14 @@ pub(crate) fn watch(clock: Clock, observer: Weak<Observer>) {
     });
 }
 
-/// What has been logged.
+/// What the log has said about the clock.
 struct ClockReport {
     last: ClockStatus,
     /// True if the log says that the wall clock is behind.
     behind: bool,
 }
 
-/// What to log.
+/// What to log about the clock.
 #[derive(Debug, PartialEq, Eq)]
 enum News {
     Back { by: Span, ahead: Span },

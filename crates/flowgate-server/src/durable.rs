@@ -1,9 +1,9 @@
-//! Durable counters: reads the journal at the start, writes it while the server runs, and keeps answers until they are on the disk where
-//! that was asked for.
+//! Durable counters: reads the journal at the start, writes it while the server runs, and with `always` holds each answer
+//! until its change is on the disk.
 //!
-//! Rule       The listeners open once the counters are there.
+//! Rule       The listeners open once the counters are read.
 //! Rule       With `always`, an answer that changed a counter waits for the sync of its epoch; a denial does not. A ban by hand waits in
-//!            every mode. Nobody waits longer than `server.request_timeout`, or for a disk that fails: such an answer is degraded.
+//!            every mode. No answer waits longer than `server.request_timeout`, or for a disk that fails: it is degraded instead.
 //! Rule       A journal that cannot be written never holds up a decision: the server is degraded, and goes on in memory.
 
 mod open;
@@ -36,7 +36,8 @@ const DAMAGED: &str = "counters damaged";
 pub(crate) struct Durable {
     journal: Arc<Journal>,
     synced: watch::Receiver<SyncStatus>,
-    /// Why the disk fails. Apart from `synced`, which changes with every sync and would wake its reader each time.
+    /// Why the disk fails. A channel apart from `synced`, which changes with every sync and would wake its reader each
+    /// time.
     failure: watch::Receiver<Option<String>>,
     waiting: Arc<Waiting>,
     /// Whether every answer that changed a counter waits for the disk.
@@ -46,7 +47,7 @@ pub(crate) struct Durable {
     /// How long walks through the counters have held the locks of shards.
     pub(crate) lock_times: Arc<Histogram>,
     clock: Clock,
-    /// Locked while the journal is written.
+    /// Keeps the directory locked while the journal is written.
     _directory: Directory,
 }
 
@@ -80,7 +81,8 @@ impl Durable {
         let mut keeper =
             BanKeeper { decider: Arc::clone(&service.decider), cursor: BanCursor::default(), clock: clock.clone() };
         if !back.is_zero() {
-            // Beside states that are not moved back, those that are would be moved once more by the next start.
+            // States that have moved back and states that have not must not lie in one journal: the next start would
+            // move the former once more.
             let memory = service.decider.memory();
             writer.begin().map_err(failed)?;
             while !writer.write_base(memory, &mut keeper, u64::MAX >> 1).map_err(failed)? {}
@@ -119,7 +121,7 @@ impl Durable {
                 let changed = tokio::select! {
                     changed = failure.changed() => changed,
                     changed = late.changed() => changed,
-                    // A disk that was slow is not any more once it has synced what was late.
+                    // A slow disk counts as recovered once it has synced the epoch that was late.
                     changed = synced.changed(), if was_slow => changed,
                 };
                 if changed.is_err() {
@@ -150,7 +152,8 @@ impl Durable {
         });
     }
 
-    /// The answer, once all that the caller has changed is on the disk, or what `unsynced` makes of it.
+    /// The answer once all changes of the caller are on the disk; what `unsynced` makes of the answer if they are not
+    /// in time.
     fn later<T: Send + 'static>(&self, answer: T, unsynced: impl FnOnce(T) -> T + Send + 'static) -> Answer<T> {
         let (epoch, journal, waiting) = (self.journal.epoch(), Arc::clone(&self.journal), Arc::clone(&self.waiting));
         Answer::later(async move {
@@ -164,8 +167,8 @@ impl Durable {
 }
 
 impl Service {
-    /// The answer to what may have changed a counter: at once, or with `always` once the change is on the disk. `degraded` marks
-    /// an answer that did not wait for that.
+    /// The answer to a call that may have changed a counter: at once, or with `always` once the change is on the disk.
+    /// `degraded` marks an answer that did not wait for the disk.
     #[inline]
     pub(crate) fn kept<T: Send + 'static>(
         &self,
@@ -185,7 +188,7 @@ impl Service {
         }
     }
 
-    /// The answer to an order of an admin: once the change is on the disk, in every mode.
+    /// The answer to an admin's order, in every mode once the change is on the disk.
     pub(crate) fn kept_for_sure<T: Send + 'static>(&self, answer: T) -> Answer<T> {
         match self.durable.as_ref() {
             Some(durable) => durable.later(answer, |answer| answer),

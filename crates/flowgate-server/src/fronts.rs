@@ -53,7 +53,7 @@ impl Fronts {
         })
     }
 
-    /// Whether a rule of a front looks at a field or counts by it.
+    /// True if a rule of a front matches or counts by a field.
     pub(crate) fn uses_field(&self, field: &str) -> bool {
         self.koala.as_ref().is_some_and(|koala| koala.rules.uses_field(field))
     }
@@ -69,7 +69,7 @@ impl Fronts {
         self.koala.is_some().then_some("koala").into_iter()
     }
 
-    /// What each rule of a front asks for on a denial and has decided, under a name that no other rule can have.
+    /// What each rule of a front has decided and asks for on a denial, under a name that no other rule can have.
     pub(crate) fn tallies(&self) -> impl Iterator<Item = (String, &'static str, RuleCounts)> {
         koala::tallies(self.koala.as_deref())
     }

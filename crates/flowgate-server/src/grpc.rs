@@ -56,9 +56,9 @@ use status::Failure;
 const SERVICE: &str = "envoy.service.ratelimit.v3.RateLimitService";
 const SHOULD_RATE_LIMIT: &str = "/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit";
 const HEALTH: &str = "/grpc.health.v1.Health/";
-/// The longest question about health: a name of a service.
+/// The most bytes of a health request, which names a service.
 const MAX_HEALTH_BYTES: usize = 1024;
-/// The longest question about descriptors.
+/// The most bytes of a reflection request.
 const MAX_REFLECTION_BYTES: usize = 16 * 1024;
 const REFLECTION: &str = "/grpc.reflection.v1.ServerReflection/";
 const REFLECTION_ALPHA: &str = "/grpc.reflection.v1alpha.ServerReflection/";
@@ -66,7 +66,7 @@ const REFLECTION_ALPHA: &str = "/grpc.reflection.v1alpha.ServerReflection/";
 /// The descriptors of the service's messages. `scripts/protos` makes them from `proto/`.
 const DESCRIPTORS: &[u8] = include_bytes!("grpc/descriptors.bin");
 
-/// The number of entries of each descriptor of a message; `None` if it is refused. For the fuzz target.
+/// The number of entries of each descriptor in a message; `None` if the message is refused. For the fuzz target.
 #[cfg(any(test, feature = "fuzzing"))]
 pub fn read_rate_limit_request(message: &[u8]) -> Option<Vec<usize>> {
     let call = RateLimitRequest::read(message).ok()?;
@@ -76,11 +76,11 @@ pub fn read_rate_limit_request(message: &[u8]) -> Option<Vec<usize>> {
 /// What the gRPC listener counts.
 #[derive(Debug, Default)]
 pub(crate) struct GrpcCounters {
-    /// Its connections and all calls, health and reflection included.
+    /// The connections of the listener and all calls, health and reflection included.
     pub(crate) listener: ListenerCounters,
-    /// Calls of the rate limit service, by [`Code::ALL`].
+    /// Calls of the rate limit service, by their place in [`Code::ALL`].
     pub(crate) codes: [Counter; Code::ALL.len()],
-    /// The descriptors of these calls.
+    /// The descriptors of the calls in `codes`.
     pub(crate) descriptors: Counter,
 }
 
@@ -175,7 +175,7 @@ impl Protocol for Grpc {
     }
 }
 
-/// The answer to a request, on its way.
+/// The answer to a request, while it is being made.
 pub(crate) enum Answering {
     Now(Option<Response<ReplyBody>>),
     RateLimit(RateLimitCall),
@@ -229,7 +229,7 @@ fn not_grpc(request: &HttpRequest<Incoming>) -> Option<StatusCode> {
     (!is_grpc).then_some(StatusCode::UNSUPPORTED_MEDIA_TYPE)
 }
 
-/// The message of a call has `request_timeout` to arrive; a stream of answers may last.
+/// Lets tonic answer a call. The message has `request_timeout` to arrive; a stream of answers may last longer.
 async fn by_tonic(
     handler: fn(&Shared) -> &Handler,
     guard: CallGuard,

@@ -84,7 +84,7 @@ const MAX_HEAD_BYTES: usize = 64 * 1024;
 /// The client's name for a request: returned with the answer, and logged with a denial.
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
-/// A longer name is ignored.
+/// A request id that is longer is ignored.
 const MAX_REQUEST_ID_BYTES: usize = 128;
 
 /// Answers of the API are for the client alone: caches must not store them, browsers must not show them as pages, and pages
@@ -111,7 +111,7 @@ pub(crate) struct Shared {
     console: Console,
     /// The name of the machine.
     node: String,
-    /// All settings, secrets hidden. A reload changes rules, lists and certificates alone.
+    /// All settings, secrets hidden. A reload does not change them: it changes rules, lists and certificates only.
     settings: Vec<(String, String)>,
     /// The settings of the shared store, if there is one.
     redis: Option<config::Redis>,
@@ -152,7 +152,7 @@ impl Drop for Conversation {
     }
 }
 
-/// One request, but for its body.
+/// One request without its body.
 #[derive(Debug)]
 pub(crate) struct Call<'a> {
     pub(crate) shared: &'a Shared,
@@ -161,7 +161,7 @@ pub(crate) struct Call<'a> {
     /// The address of this machine that the client connected to.
     pub(crate) local: Option<IpAddr>,
     pub(crate) head: Head<'a>,
-    /// When the whole request had arrived; `None`: its body may still be on its way.
+    /// When the whole request had arrived; `None`: its body may still be arriving.
     arrived: Option<Reading>,
 }
 
@@ -170,12 +170,13 @@ impl Call<'_> {
         self.head.headers
     }
 
-    /// The time at which the request is decided. Asked for after its body was read.
+    /// The time at which the request is decided. Call this after the body was read.
     pub(crate) fn time(&self) -> Reading {
         self.arrived.unwrap_or_else(|| self.shared.service.read())
     }
 
-    /// Works on a thread of its own, so that no event loop waits. Work that hangs keeps that thread, but not the client.
+    /// Runs work on a thread of its own, so that no event loop waits. Work that hangs keeps that thread, but not the
+    /// client.
     pub(crate) async fn on_thread<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,
@@ -224,7 +225,7 @@ impl Call<'_> {
         Some(self.shared.gate.addresses.find(self.peer, forwarded).address)
     }
 
-    /// Gives a request the client's name for it, by which it is found in the log.
+    /// Gives a request the client's request id, by which the log names it.
     pub(crate) fn named<'r>(&'r self, request: flowgate_engine::Request<'r>) -> flowgate_engine::Request<'r> {
         match request_id(self.headers()) {
             Some(id) => request.id(id),
@@ -304,7 +305,7 @@ impl Protocol for Http {
             .timer(TokioTimer::new())
             .header_read_timeout(idle_timeout)
             .max_buf_size(MAX_HEAD_BYTES)
-            // Answers are small: one buffer is written faster than a list of two.
+            // Answers are small: writing one buffer is faster than writing a list of two.
             .writev(false)
             .serve_connection(TokioIo::new(stream), service_fn(|request| answer(Arc::clone(&conversation), request)));
         let mut connection = pin!(connection);

@@ -44,15 +44,16 @@ use question::KoalaQuestion;
 pub struct KoalaInForce {
     /// The rules.
     pub rules: KoalaRules,
-    /// The same rules in this node's shares, for the time without the shared store; `None` where counters live in memory.
+    /// The same rules with this node's shares of the limits, for the time without the shared store; `None` where
+    /// counters live in memory.
     local: Option<KoalaRules>,
     answers: Answers,
-    /// The rules as the engine has them, to explain and reset by.
+    /// The rules as a snapshot of the engine, to explain and to reset.
     pub(crate) snapshot: Arc<Snapshot>,
 }
 
 impl KoalaInForce {
-    /// Compiles a rule file. The counts of today that `before` has continue.
+    /// Compiles a rule file. Today's counts of the rules in `before` continue.
     pub(crate) fn compile(
         service: &Service,
         file: &KoalaFile,

@@ -11,7 +11,7 @@ use flowgate::{Limit, LimitError};
 
 const SLOTS: usize = 64;
 
-/// Nearly all limits are shorter. A longer one is parsed at every call.
+/// A longer limit is parsed at every call. Nearly all limits are shorter.
 const MAX_TEXT_BYTES: usize = 64;
 
 thread_local! {
@@ -20,7 +20,7 @@ thread_local! {
 
 struct Cache {
     slots: Vec<Option<ParsedLimit>>,
-    /// The slot that was asked for last. The next call mostly asks for it again.
+    /// The slot that was used last. The next call mostly needs the same one.
     last: usize,
 }
 

@@ -53,13 +53,13 @@ pub(crate) trait Protocol: Clone + Send + 'static {
     /// The message to a client beyond `max_connections`.
     const FULL: &'static [u8];
 
-    /// The protocol for a client that connected to `local`, an address of this machine; `None`: a unix socket.
+    /// The protocol for a client that connected to `local`, an address of this machine; `None`: to a unix socket.
     #[must_use]
     fn for_local_address(self, _local: Option<IpAddr>) -> Self {
         self
     }
 
-    /// What this listener counts.
+    /// The counters of this listener.
     fn counters(&self) -> &ListenerCounters;
 
     /// Serves one connection until it ends, which it does soon after a shutdown request.

@@ -1,5 +1,5 @@
-//! A mutex that a panic does not close: whoever holds it changes the value whole, so that a panic leaves a value that
-//! is as good as before.
+//! A mutex that stays usable after a panic. Its holders change the value in one step, so a panic leaves a value that is
+//! valid.
 
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
@@ -12,12 +12,12 @@ impl<T> Lock<T> {
         Lock(Mutex::new(value))
     }
 
-    /// Waits until no other thread has the value.
+    /// Waits until no other thread holds the lock.
     pub(crate) fn lock(&self) -> MutexGuard<'_, T> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The value; `None` while another thread has it.
+    /// Takes the lock; `None` while another thread holds it.
     pub(crate) fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
         match self.0.try_lock() {
             Ok(value) => Some(value),

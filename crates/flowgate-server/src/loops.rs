@@ -21,8 +21,8 @@ use tokio::sync::{oneshot, watch};
 /// 150 tasks: each reads, then answers, then sends.
 const TASKS_PER_LOOK: u32 = 192;
 
-/// How often a loop wakes by itself. A timer that is due before the next time at which a loop wakes makes tokio wake it by a
-/// write to itself and one more look for events. Timers of requests are due later than the next beat, so none does.
+/// How often a loop wakes by itself. If a timer is due before a loop wakes next, tokio wakes the loop by a write to
+/// itself and polls once more for events. Timers of requests are due later than the next beat, so they cause neither.
 const BEAT: Duration = Duration::from_millis(200);
 
 /// Threads with a runtime each.
@@ -37,7 +37,7 @@ pub(crate) struct Loops {
 #[derive(Debug)]
 struct Loop {
     handle: Handle,
-    /// Dropped to end the loop.
+    /// Ends the loop when it is dropped.
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
@@ -95,7 +95,7 @@ impl Loop {
                     beat.tick().await;
                 }
             });
-            // No value is ever sent: the error says that the sender was dropped.
+            // The channel carries no value: the error says that the sender was dropped.
             let _ = runtime.block_on(stopped);
             // Dropping the runtime would wait for blocking work, such as a read from a disk that hangs.
             runtime.shutdown_background();

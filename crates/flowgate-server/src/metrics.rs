@@ -59,7 +59,7 @@ pub(crate) struct Metrics {
     pub(crate) most_denied: TopList,
 }
 
-/// The operations besides taking, each with a counter. Decisions count the takes.
+/// The operations besides taking, each with a counter. Takes are counted as decisions.
 const OPERATIONS: [Operation; 4] = [Operation::Peek, Operation::Record, Operation::Refund, Operation::Reset];
 
 impl Metrics {

@@ -31,7 +31,7 @@ pub(crate) struct Observer {
     /// Read when a pending answer arrives, to measure its latency.
     clock: Clock,
     denials: Denials,
-    /// Denials so far, while a share of them is logged.
+    /// The number of denials so far, while a share of them is logged.
     denied: AtomicU64,
 }
 
@@ -105,7 +105,8 @@ impl Observer {
         }
     }
 
-    /// As [`Observer::note`], for a request that passes by limits, without a word of shadow rules. It is added to `counts`.
+    /// As [`Observer::note`], for a request that passes by limits, and that no shadow rule would deny. It is added to
+    /// `counts`.
     #[inline]
     pub(crate) fn note_pass<'r, 'q>(
         &self,
@@ -121,7 +122,7 @@ impl Observer {
         self.note_asked(&request, rule, now);
     }
 
-    /// Adds a request to the recorded sample and to the top lists, if it is one of those that go there.
+    /// Adds a request to the recording that is under way, and to the top lists if it is a sample.
     #[inline]
     fn note_asked<'q, R: Borrow<Request<'q>>>(&self, request: &impl Fn() -> R, rule: Option<&Rule>, now: Time) {
         if self.recent.sample.is_on() {
@@ -132,8 +133,8 @@ impl Observer {
         }
     }
 
-    /// As [`Observer::note`], for a limit that a caller brings. Its rule is not in force, so it counts with the limits on keys,
-    /// and a sample of what rules decide goes without it.
+    /// As [`Observer::note`], for a limit that the caller brings. Its rule is not in force, so the decision counts with
+    /// the limits on keys, and the recording leaves it out.
     pub(crate) fn note_brought<'q, R: Borrow<Request<'q>>>(
         &self,
         request: impl Fn() -> R,
@@ -152,8 +153,8 @@ impl Observer {
         self.note_by(request, decision.rule().map(|rule| &**rule), denial, now);
     }
 
-    /// Notes a decision by the rules of a front, which counts it itself. `rule` is the one that decided, or else one that
-    /// matched. `request` is called only if the decision is ranked or logged.
+    /// Notes a decision by the rules of a front, which counts the decision itself. `rule` is the rule that decided, or
+    /// else one that matched. `request` is called only if the decision is ranked or logged.
     pub(crate) fn note_by<'q, R: Borrow<Request<'q>>>(
         &self,
         request: impl Fn() -> R,
@@ -191,7 +192,7 @@ impl Observer {
         }
     }
 
-    /// Puts the subject on the lists of those who ask. Rules without `by` have no subject to rank.
+    /// Adds the subject of a request to the top lists. Rules without `by` have no subject to rank.
     #[cold]
     fn rank_asked(&self, request: &Request<'_>, rule: Option<&Rule>, weight: u32, now: Time) {
         let Some(rule) = rule else { return };
@@ -201,7 +202,7 @@ impl Observer {
         }
     }
 
-    /// Keeps the denial, and puts its subject on the lists of those who are denied.
+    /// Keeps the denial, and adds its subject to the top lists of denials.
     #[cold]
     fn rank_denied(&self, request: &Request<'_>, rule: Option<&Rule>, denial: &Denial<'_>, weight: u32, now: Time) {
         let subject = match (rule, denial.banned_field) {
@@ -299,15 +300,15 @@ impl Observer {
             Denials::Share(Share::ALL) => true,
             Denials::Share(share) => {
                 let number = self.denied.fetch_add(1, Relaxed) % share.whole();
-                // Both are below 10^9.
+                // `part` and `whole` are below 10^9, so the product fits.
                 number * share.part() % share.whole() < share.part()
             }
         }
     }
 }
 
-/// The requests that rules have let pass, counted one by one and added to the counters of a rule when another rule follows,
-/// or at the end: the requests of a pipeline are mostly of one rule.
+/// Requests that rules have let pass. They are counted here one by one and added to the counters of a rule when another
+/// rule follows, or at the end: the requests of a pipeline mostly have the same rule.
 #[derive(Debug, Default)]
 pub(crate) struct PassCounts<'r> {
     rule: Option<&'r Rule>,
@@ -342,10 +343,10 @@ fn subject(request: &Request<'_>, rule: &Rule) -> Option<Subject> {
     Subject::of_fields(rule.by().filter_map(|field| Some((field, request.counted(field)?))))
 }
 
-/// What the log tells of a denial, beside the request and the rule.
+/// What a log line says about a denial, beside the request and the rule.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Denial<'d> {
-    /// What denied: a limit, a rule without limits, a ban.
+    /// What denied the request: a limit, a rule without limits, a ban.
     pub(crate) by: &'static str,
     /// The field whose value is banned by hand, if such a ban denied.
     pub(crate) banned_field: Option<&'d str>,
@@ -369,7 +370,7 @@ impl<'d> From<&'d Decision> for Denial<'d> {
 
 impl Denial<'_> {
     fn log(&self, request: &Request<'_>, rule: Option<&Rule>) {
-        // Headers and queries may hold secrets.
+        // Headers and queries may hold secrets, so the log leaves them out.
         let told = request.fields().filter(|(name, _)| !name.starts_with("header.") && !name.starts_with("query."));
         tracing::info!(
             target: "flowgate::denials",

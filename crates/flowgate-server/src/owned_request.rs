@@ -1,4 +1,4 @@
-//! A request that outlives the bytes it was read from, since its answer comes later.
+//! A copy of a request, for an answer that arrives after the request's bytes are gone.
 
 use flowgate_engine::Request;
 use smallvec::SmallVec;
@@ -6,9 +6,9 @@ use smallvec::SmallVec;
 /// A copy of a request.
 #[derive(Debug)]
 pub(crate) struct OwnedRequest {
-    /// All names and values, one behind the other.
+    /// All names and values, one after the other.
     text: String,
-    /// Where each of them ends.
+    /// Where each name and each value ends in `text`.
     ends: SmallVec<[usize; 8]>,
     cost: u64,
     id: Option<Box<str>>,

@@ -17,12 +17,12 @@ pub struct Readiness {
 /// Whether the server takes requests.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Ready {
-    /// It does.
+    /// The server takes requests.
     #[default]
     Yes,
-    /// It does, but something is missing, such as "redis away".
+    /// The server takes requests, but something is missing, such as "redis away".
     Degraded(String),
-    /// It stops, and finishes the requests under way.
+    /// The server stops, and finishes the requests under way.
     Draining,
 }
 

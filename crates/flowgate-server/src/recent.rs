@@ -1,4 +1,4 @@
-//! What has happened lately, kept in bounded memory for people: it decides nothing, and is lost at a restart.
+//! Recent events in bounded memory, for people to read. They have no part in decisions, and a restart loses them.
 //!
 //! ```text
 //! tallies of rules ── history    counts per second, ten seconds and minute, by rule
@@ -39,7 +39,7 @@ use tries::TRY_ENDS;
 pub(crate) use tries::{Tries, TryEnd};
 pub(crate) use windows::{SeenCount, Windows};
 
-/// All of it.
+/// The recent events of a service.
 #[derive(Debug)]
 pub(crate) struct Recent {
     pub(crate) history: Lock<History>,
@@ -60,7 +60,7 @@ impl Recent {
         }
     }
 
-    /// How near each bound is, and what did not fit.
+    /// Writes how full each bounded part is, and how many entries did not fit.
     pub(crate) fn render(&self, out: &mut Exposition, now: Time) {
         let (own, shared) = self.history.lock().number_of_rules();
         out.gauge("flowgate_history_rules", "Rules that have decided, by whether they have a history of their own.")

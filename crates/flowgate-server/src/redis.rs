@@ -46,8 +46,8 @@ pub(crate) use shared::{SentQuestion, SharedStore};
 
 use wire::Reply;
 
-/// What is wrong, where a reply says that the server does not serve. That it wants to be asked otherwise, or that a
-/// script failed on what it found, concerns the one request.
+/// The error of a reply, if it says that the server does not serve. An error about the one request is not returned: a
+/// redirect, or a script that failed on the data it found.
 fn failed(reply: &Reply) -> Option<&str> {
     match reply {
         Reply::Error(error) if !is_of_request(error) => Some(error),
@@ -57,7 +57,7 @@ fn failed(reply: &Reply) -> Option<&str> {
 
 fn is_of_request(error: &str) -> bool {
     const OTHERWISE: [&str; 5] = ["NOSCRIPT", "MOVED", "ASK", "TRYAGAIN", "WRONGTYPE"];
-    // What a command of a script was told. Before Redis 7 that is wrapped in an error of the script.
+    // Errors that a command within a script got. Redis before version 7 wraps them in an error of the script.
     const OF_SERVER: [&str; 6] = ["-OOM ", "-READONLY ", "-MISCONF ", "-NOREPLICAS ", "-CLUSTERDOWN ", "-MASTERDOWN "];
     let of_script = error.starts_with("ERR ") && (error.contains("user_script") || error.contains("running script"));
     OTHERWISE.iter().any(|word| error.starts_with(word))

@@ -47,7 +47,7 @@ pub const POLL_INTERVAL: Duration = Duration::from_secs(1);
 /// filling it, and than the ticks of a file system's clock.
 const SETTLE_INTERVAL: Duration = Duration::from_millis(100);
 
-/// A file that still changes at the last of these looks changes all the time, and is loaded as it is.
+/// The number of looks at a file that keeps changing. After the last one the file is loaded as it is.
 const MAX_SETTLE_CHECKS: usize = 10;
 
 /// What is needed to load a configuration again.
@@ -56,7 +56,7 @@ pub struct Reload {
     pub service: Service,
     /// The configuration in force.
     pub loaded: LoadedConfig,
-    /// Loads it again, from the same place.
+    /// Loads the configuration again, from the same place.
     pub load: Box<dyn FnMut() -> Result<LoadedConfig, Report> + Send>,
     /// The certificates that are renewed with it; `None`: the server has no TLS.
     pub certificates: Option<Certificates>,
@@ -68,10 +68,10 @@ pub struct Reload {
 #[derive(Debug)]
 pub struct Reloader {
     service: Service,
-    /// The settings of the start.
+    /// The settings with which the server started.
     settings: Arc<Config>,
     status: Arc<Lock<ReloadStatus>>,
-    /// The number of attempts.
+    /// The number of attempts so far.
     attempts: signal::Receiver<u64>,
     /// Holds one request: two requests before the next attempt are served by that attempt.
     requests: SyncSender<ReloadRequest>,
@@ -119,7 +119,7 @@ impl Reload {
         };
         let watch = Watch::new(loaded.origins);
         let status = Arc::new(Lock::new(ReloadStatus { read: watch.main_fingerprint(), ..ReloadStatus::default() }));
-        // Of the rules and lists only those in force are kept, by the service.
+        // The settings are kept without rules and lists: the service keeps those in force.
         let settings = Arc::new(Config { lists: Vec::new(), policy: Policy::default(), ..loaded.config });
         let watcher = Watcher {
             service: service.clone(),
@@ -137,7 +137,7 @@ impl Reload {
 }
 
 impl Reloader {
-    /// Asks for an attempt now, whether or not a file has changed. Returns before it is made.
+    /// Asks for an attempt now, whether or not a file has changed. Returns before the attempt is made.
     pub fn reload(&self, author: Author) {
         match self.requests.try_send(ReloadRequest { author, version: None, waiting: None }) {
             // The thread ends with this value, or by a panic, which is reported as such.
@@ -145,7 +145,7 @@ impl Reloader {
         }
     }
 
-    /// Changes after each attempt, asked for or not; ends in an error if no more attempts follow.
+    /// A value that changes after each attempt, and ends in an error once no more attempts follow.
     pub fn attempts(&self) -> signal::Receiver<u64> {
         self.attempts.clone()
     }
@@ -185,7 +185,7 @@ impl Reloader {
 /// The state of the thread.
 struct Watcher {
     service: Service,
-    /// The settings of the start, with which every configuration is compared.
+    /// The settings of the start, with which every new configuration is compared.
     settings: Arc<Config>,
     load: Box<dyn FnMut() -> Result<LoadedConfig, Report> + Send>,
     watch: Watch,
@@ -216,12 +216,12 @@ impl Watcher {
         }
     }
 
-    /// Waits until the files stop changing: half of a file may be right by itself, and would put half of the rules in
+    /// Waits until the files stop changing. Half of a file may be valid by itself, and would put half of the rules in
     /// force.
     fn settle(&mut self) {
         for _ in 0..MAX_SETTLE_CHECKS {
             thread::sleep(SETTLE_INTERVAL);
-            // Both look, so that the next look has something to compare with.
+            // Both watches look, so that the next look of each has something to compare with.
             if self.watch.is_steady() & self.certificate_watch.is_steady() {
                 return;
             }

@@ -40,11 +40,11 @@ use crate::metrics::ListenerCounters;
 use crate::service::Service;
 use crate::wrong_secrets::WrongSecrets;
 
-/// What all clients together may hold of half-received commands, transactions and unread replies, in bytes: as much as
+/// The most bytes of incomplete commands, transactions and unread replies that all clients together may hold: those of
 /// sixteen clients at their own bound.
 const MAX_HELD_BYTES: u64 = 256 << 20;
 
-/// Speaks RESP2 and RESP3.
+/// The Redis protocol, RESP2 and RESP3, for one listener.
 #[derive(Debug, Clone)]
 pub(crate) struct Resp {
     shared: Arc<Shared>,

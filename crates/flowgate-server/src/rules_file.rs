@@ -29,7 +29,7 @@ use crate::lock::Lock;
 use crate::reload::{ReloadError, ReloadStatus, Reloader};
 use history::{History, Origin};
 
-/// A file that is this old does not change without a change of its time.
+/// A file whose last change is this old cannot change again within one tick of the file system's clock.
 const SETTLED: Span = Span::from_secs(3);
 
 /// The number of versions that are kept.
@@ -43,7 +43,7 @@ pub type Loader = dyn Fn(Input<'_>) -> Result<LoadedConfig, Report> + Send + Syn
 
 /// The file, how to load it, and how to put it in force.
 pub struct RulesFile {
-    /// Its path.
+    /// The path of the file.
     pub path: PathBuf,
     /// Checks a text before it is written.
     pub load: Box<Loader>,
@@ -55,7 +55,7 @@ pub struct RulesFile {
 pub(crate) struct AdminFile {
     file: RulesFile,
     changing: Arc<Mutex<()>>,
-    /// The time and the length of the file, and its etag, when it was read last.
+    /// The modification time, the length and the etag of the file when it was read last.
     disk: Lock<Option<((SystemTime, u64), String)>>,
 }
 
@@ -122,7 +122,7 @@ pub(crate) enum WriteError {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Precondition {
     Anything,
-    /// One of these.
+    /// The text has one of these etags.
     Etags(Vec<String>),
 }
 
@@ -261,13 +261,14 @@ impl AdminFile {
     ) -> Result<WriteReport, WriteError> {
         let loaded = self.load(text).map_err(WriteError::Wrong)?;
         let history = self.history();
-        // Where it is not the newest version, it was written past the server.
+        // If the text is not the newest version, another program has written it.
         history.keep(old, None, &Author::FILE.into())?;
         // The checks took a while. The time between this comparison and the rename is as short as possible.
         if self.text()? != old {
             return Err(WriteError::Changed);
         }
-        // Kept before the file is replaced: if that fails, the file is as it was, though the oldest version is gone.
+        // The version is kept before the file is replaced. If that fails, the file is as it was, though the oldest
+        // version is gone.
         let version = history.keep(text, note, origin)?;
         replace::replace(&self.file.path, text).inspect_err(|_| {
             if text != old {

@@ -24,7 +24,7 @@ use crate::tls::{Certificates, TlsError};
 /// A server with bound listeners: clients can connect, and get answers once [`Server::run`] runs.
 #[derive(Debug)]
 pub struct Server {
-    /// What decides. Callers may share it, or replace its rules.
+    /// The service that decides. Callers may share it, or replace its rules.
     pub service: Service,
     /// Whether `/readyz` answers that the server takes requests.
     pub readiness: Readiness,
@@ -81,11 +81,11 @@ pub enum RunError {
     /// A listening socket became unusable.
     #[error("cannot listen on {address} for {protocol} any more")]
     Listener {
-        /// Its protocol.
+        /// The protocol of the listener.
         protocol: &'static str,
-        /// Its address.
+        /// The address of the listener.
         address: config::ListenAddress,
-        /// Why.
+        /// The error of the system.
         source: io::Error,
     },
     /// An event loop panicked; its connections are closed.
@@ -110,7 +110,7 @@ impl Server {
     pub async fn bind_in(config: &Config, state: Option<&Path>) -> Result<Self, StartError> {
         let (opened_by, state) = (config.clone(), state.map(Path::to_owned));
         let opening = tokio::task::spawn_blocking(move || Service::open(&opened_by, state.as_deref()));
-        // It neither panics nor is cancelled.
+        // The task neither panics nor is cancelled.
         let service = opening.await.map_err(|error| StartError::Threads(io::Error::other(error)))??;
         Self::bind_service(config, service).await
     }
@@ -160,7 +160,7 @@ impl Server {
         }
     }
 
-    /// Reads the files of the console from a directory, for those who work on them; else they are those of the binary.
+    /// Reads the console's files from a directory, for those who work on them. By default they come from the binary.
     pub fn set_console_directory(&self, directory: PathBuf) {
         if let Some((_, http)) = &self.http {
             http.set_console_directory(directory);
@@ -205,7 +205,7 @@ impl Server {
             number = loops.failed() => Err(RunError::Loop(number)),
         };
         if let Some(durable) = service.durable.as_ref().cloned() {
-            // A failure is logged by the journal; the counters that it could not write are lost whatever happens here.
+            // The journal logs a failure. The counters that it could not write are lost in any case.
             let _ = tokio::task::spawn_blocking(move || durable.stop()).await;
         }
         served

@@ -74,9 +74,9 @@ pub struct Service {
     pub(crate) observer: Arc<Observer>,
     /// When the service was started.
     pub started: Time,
-    /// Where counters live, unless in the engine's memory.
+    /// The store that nodes share; `None`: counters live in the engine's memory.
     pub(crate) shared: Option<Arc<SharedStore>>,
-    /// Writes counters in memory to a disk, if they are to outlive the process.
+    /// The journal of counters in memory; `None`: they end with the process.
     pub(crate) durable: Option<Arc<Durable>>,
     /// `None` while the rules are in force.
     pause: Arc<Lock<Option<PauseInForce>>>,
@@ -124,7 +124,7 @@ impl Service {
         let service = match &config.store.redis {
             None => Service::new(Engine::without_rules(MemoryStore::new(memory)), clock),
             Some(redis) => {
-                // This memory stays empty: what the node counts while Redis is away lies in a memory of its own.
+                // The engine's memory stays empty: while Redis is away, the node counts in a memory of its own.
                 let service = Service::new(Engine::without_rules(MemoryStore::default()), clock.clone());
                 let shared = SharedStore::new(redis, memory, Arc::clone(&service.decider), clock);
                 Service { shared: Some(Arc::new(shared)), ..service }
@@ -133,7 +133,7 @@ impl Service {
         service.configured(config)
     }
 
-    /// As [`Service::start`], with the counters of the journal if they are durable. Reads for as long as that takes.
+    /// As [`Service::start`], with the counters of the journal if they are durable. Blocks while it reads the journal.
     ///
     /// # Errors
     /// As [`Service::start`], and when the journal cannot be read or written.
@@ -196,7 +196,7 @@ impl Service {
         self.shared.as_ref().map(|shared| shared.stats())
     }
 
-    /// Whether decisions are answered as soon as memory has decided.
+    /// True if memory decides and answers do not wait for a disk.
     pub(crate) fn answers_at_once(&self) -> bool {
         self.shared.is_none() && !self.durable.as_ref().is_some_and(|durable| durable.is_always)
     }
@@ -229,7 +229,7 @@ impl Service {
         self.decide_by(&self.snapshot.load(), operation, request, at.into())
     }
 
-    /// As [`Service::decide_at`], by a snapshot that the caller has read the rules of.
+    /// As [`Service::decide_at`], by a snapshot of the rules that the caller holds.
     #[inline]
     pub fn decide_by(
         &self,
@@ -244,7 +244,8 @@ impl Service {
         }
     }
 
-    /// Takes, for a caller that can delay a request by `longest` at most. A request that would have to wait longer is denied.
+    /// Takes, for a caller that can delay a request by at most `longest`. A request that would have to wait longer is
+    /// denied.
     pub fn take_within(
         &self,
         snapshot: &Arc<Snapshot>,
@@ -255,7 +256,7 @@ impl Service {
         self.decide_op(snapshot, Op::TakeWithin(longest), Operation::Take, request, at)
     }
 
-    /// Forgets what matching rules have counted for the request's subjects. Answers what a peek of cost 0 answers then.
+    /// Resets what matching rules have counted for the request's subjects, and answers as a peek of cost 0 after it.
     ///
     /// # Errors
     /// When the shared store does not answer. ([`Service::decide_by`] answers a degraded peek then.)
@@ -268,7 +269,7 @@ impl Service {
         self.reset_decision(snapshot, request, at).map(Reset::into_result)
     }
 
-    /// The rules in force, for callers that plan several takes.
+    /// The rules in force, for a caller that plans several takes.
     #[inline]
     pub(crate) fn load_snapshot(&self) -> impl Deref<Target = Arc<Snapshot>> {
         self.snapshot.load()
@@ -307,7 +308,7 @@ impl Service {
         answer
     }
 
-    /// Memory decides by a direct call, without a plan that outlives it: that is the hot path.
+    /// The hot path: memory decides by a direct call, without a plan that outlives the call.
     #[inline]
     fn decide_op(
         &self,
@@ -344,7 +345,7 @@ impl Service {
         )
     }
 
-    /// Forgets what the rules of a snapshot, without its fronts, have counted for a request.
+    /// Resets what the rules of a snapshot, without its fronts, have counted for a request.
     fn forget(&self, snapshot: &Arc<Snapshot>, request: &Request<'_>, at: Reading) -> Answer<Reset<Decision>> {
         match &self.shared {
             None => {
@@ -433,7 +434,7 @@ mod tests {
         (Service::new(engine, clock.clone().into()), clock)
     }
 
-    /// Counters in memory answer at once.
+    /// Counters in memory are decided at once.
     #[track_caller]
     pub(super) fn now<T>(answer: Answer<T>) -> T {
         answer.now().unwrap()

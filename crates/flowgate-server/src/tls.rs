@@ -34,11 +34,11 @@ pub struct Certificates {
 #[derive(Debug)]
 pub struct CompiledCertificates(Arc<Settings>);
 
-/// The same certificates for clients of either kind.
+/// The certificates in two forms, since only some clients speak HTTP/2.
 #[derive(Debug)]
 struct Settings {
     any: Arc<ServerConfig>,
-    /// For clients that speak HTTP/2, and say so in the handshake.
+    /// For a listener whose clients speak HTTP/2, which the handshake says.
     http2: Arc<ServerConfig>,
 }
 
@@ -52,7 +52,7 @@ pub enum TlsError {
         key: &'static str,
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The error of the system.
         source: io::Error,
     },
     /// A file has other contents than expected.
@@ -72,7 +72,7 @@ pub enum TlsError {
         cert: PathBuf,
         /// The file of the key.
         key: PathBuf,
-        /// Why.
+        /// The error of the TLS library.
         source: rustls::Error,
     },
 }
@@ -145,7 +145,8 @@ impl Certificates {
     }
 }
 
-/// A chain of certificates takes kilobytes, a bundle of all public authorities hundreds of kilobytes.
+/// The most bytes of a PEM file. A chain of certificates takes kilobytes, a bundle of all public authorities hundreds
+/// of kilobytes.
 const MAX_PEM_BYTES: u64 = 16 << 20;
 
 /// Accepts clients with a certificate that an authority in `path` has signed.

@@ -17,7 +17,8 @@ use flowgate::{Span, Time};
 use crate::listener::Peer;
 use crate::lock::Lock;
 
-/// A person who mistypes a password, or a fleet that is restarted with an old one, stays below this.
+/// The wrong secrets of an address that are answered at once. A person who mistypes a password stays below this number,
+/// and so does a fleet that restarts with an old password.
 const FREE_ATTEMPTS: u32 = 10;
 const ATTEMPT_WINDOW: Span = Span::from_secs(60);
 
@@ -30,7 +31,7 @@ const ADDRESSES_PER_SET: usize = 8;
 /// An address as it is counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Source {
-    /// An IPv4 address, or the first 64 bits of an IPv6 address.
+    /// An IPv4 address, or the first 64 bits of an IPv6 address. IPv4 addresses in IPv6 form count as IPv4.
     Address(IpAddr),
     Unix,
 }
@@ -85,8 +86,8 @@ impl Default for WrongSecrets {
 }
 
 impl WrongSecrets {
-    /// How long no further secret of `source` is compared: until its minute is over, once it has given
-    /// [`FREE_ATTEMPTS`] wrong ones; `None`: it may give one now. For callers that refuse rather than answer late.
+    /// How long no further secret of `source` is compared: the rest of its minute, once it has given [`FREE_ATTEMPTS`]
+    /// wrong secrets; `None`: it may give one now. For callers that refuse instead of answering late.
     pub(crate) fn wait(&self, source: Source, now: Time) -> Option<Span> {
         let entries = self.set(source).lock();
         let entry = entries.iter().flatten().find(|entry| entry.source == source)?;

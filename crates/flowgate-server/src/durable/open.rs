@@ -14,13 +14,13 @@ use flowgate_journal::{Directory, DirectoryError, ReadError, ReadReport, Sink, r
 /// How far the clock may start ahead of the wall clock.
 const MAX_AHEAD: Span = Span::from_secs(3600);
 
-/// How much longer than `server.drain` another server that stops is waited for.
+/// How much longer than `server.drain` the start waits for another server that stops.
 const LOCK_GRACE: Span = Span::from_secs(5);
 
-/// Progress is logged this often.
+/// The time between two log lines about the progress.
 const PROGRESS_INTERVAL: Span = Span::from_secs(1);
 
-/// After this many bytes the counters that will come are estimated anew.
+/// After each so many bytes, the start estimates anew how many counters will follow.
 const ESTIMATE_BYTES: u64 = 1 << 20;
 
 /// Why durable counters cannot be used.
@@ -39,7 +39,7 @@ pub enum DurableError {
     Read {
         /// The directory.
         path: PathBuf,
-        /// Why.
+        /// The error of the reader.
         source: ReadError,
     },
     /// The journal is damaged, and `on_damage = "refuse"`.
@@ -49,7 +49,7 @@ pub enum DurableError {
     Damaged {
         /// The directory.
         path: PathBuf,
-        /// Stretches of damage.
+        /// The number of damaged stretches.
         damaged: u64,
     },
     /// The journal cannot be written.
@@ -57,7 +57,7 @@ pub enum DurableError {
     Write {
         /// The directory.
         path: PathBuf,
-        /// Why.
+        /// The error of the system.
         source: io::Error,
     },
 }
@@ -162,7 +162,8 @@ impl Loading<'_> {
         Loading { memory, back, bans, unknown: 0, no_room: 0, clock, told_at, estimated_at: (0, 0) }
     }
 
-    /// Tells the table how many counters it will hold, if as many bytes bring as many counters as the last ones did.
+    /// Tells the table how many counters it will hold, if the remaining bytes bring counters at the rate of the last
+    /// ones.
     fn estimate(&mut self, read: u64, of: u64) {
         let (bytes, counters) = (read - self.estimated_at.0, self.memory.stats().counters);
         let gained = counters.saturating_sub(self.estimated_at.1);

@@ -1,4 +1,4 @@
-//! Answers that wait for the disk: one task of each thread hears of a sync and tells those of its thread.
+//! Answers that wait for the disk: one task of each thread learns of a sync and wakes the answers of its thread.
 //!
 //! To wake a task of another thread is a call of the system. With `always` each answer waits, so the journal wakes one
 //! task of each thread. That task tells the answers of its thread, which needs no such call, and keeps the time for them.
@@ -13,13 +13,13 @@ use tokio::time::{Instant, sleep, timeout_at};
 
 use crate::lock::Lock;
 
-/// The answers that wait, on any thread.
+/// The answers that wait, on all threads.
 #[derive(Debug)]
 pub(super) struct Waiting {
     synced: watch::Receiver<SyncStatus>,
     patience: Duration,
     queues: Lock<Vec<(ThreadId, Arc<Lock<Queue>>)>>,
-    /// The last epoch that somebody did not wait for any longer.
+    /// The newest epoch for which an answer has stopped waiting.
     pub(super) late: watch::Sender<u64>,
 }
 
@@ -27,7 +27,7 @@ pub(super) struct Waiting {
 #[derive(Debug, Default)]
 struct Queue {
     waiting: Vec<Waiter>,
-    /// The task that tells them is gone, with its runtime or the journal.
+    /// True once the task that wakes the answers is gone, with its runtime or the journal.
     is_over: bool,
 }
 
@@ -39,17 +39,18 @@ struct Waiter {
 }
 
 impl Waiting {
-    /// Answers wait for nine tenths of a request's time: a client hears that the disk is slow before its request is over.
+    /// An answer waits for nine tenths of the request timeout, so that a client learns that the disk is slow before its
+    /// request times out.
     pub(super) fn new(synced: watch::Receiver<SyncStatus>, request_timeout: Duration) -> Waiting {
         let patience = request_timeout * 9 / 10;
         Waiting { synced, patience, queues: Lock::default(), late: watch::Sender::default() }
     }
 
-    /// Waits until an epoch is synced. False: the disk fails, or it takes longer than anybody waits.
+    /// Waits until an epoch is synced. False: the disk fails, or the sync takes longer than answers wait.
     pub(super) async fn wait(&self, epoch: u64) -> bool {
         let answer = {
             let queue = self.queue();
-            // Locked before the epoch is read: a later sync finds the waiter.
+            // The queue is locked before the epoch is read, so that a later sync finds the waiter.
             let mut queue = queue.lock();
             let (synced, is_failing) = progress(&self.synced.borrow());
             if synced >= epoch || is_failing || queue.is_over {
@@ -82,7 +83,7 @@ fn progress(status: &SyncStatus) -> (u64, bool) {
     (status.epoch, status.failure.is_some())
 }
 
-/// The task that tells the answers of a queue.
+/// The task that wakes the answers of a queue.
 struct Forwarding {
     queue: Arc<Lock<Queue>>,
     late: watch::Sender<u64>,
@@ -91,7 +92,7 @@ struct Forwarding {
 impl Forwarding {
     async fn run(self, mut synced: watch::Receiver<SyncStatus>, patience: Duration) {
         loop {
-            // An answer that begins to wait later has a later deadline than this, too.
+            // Answers that begin to wait later have later deadlines.
             let oldest = self.queue.lock().waiting.first().map(|waiter| waiter.deadline);
             let until = oldest.unwrap_or_else(|| sleep(patience).deadline());
             match timeout_at(until, synced.changed()).await {
@@ -105,7 +106,7 @@ impl Forwarding {
         }
     }
 
-    /// Tells those who have waited until this time that they wait no longer.
+    /// Wakes the answers whose deadline is `until` or earlier: they wait no longer.
     fn give_up(&self, until: Instant) {
         let late =
             self.queue.lock().waiting.iter().filter(|waiter| waiter.deadline <= until).map(|waiter| waiter.epoch).max();
@@ -115,12 +116,12 @@ impl Forwarding {
         }
     }
 
-    /// Tells those whose wait is over whether their epoch is synced.
+    /// Wakes the answers whose wait is over, and tells each whether its epoch is synced.
     fn tell(&self, outcome: impl Fn(&Waiter) -> Option<bool>) {
         let mut queue = self.queue.lock();
         for waiter in queue.waiting.extract_if(.., |waiter| outcome(waiter).is_some()) {
             let is_synced = outcome(&waiter) == Some(true);
-            // A client that has gone waits for nothing.
+            // The send fails if the client has left.
             let _ = waiter.is_synced.send(is_synced);
         }
     }
@@ -174,7 +175,7 @@ mod tests {
         let (sender, waiting) = waiting();
         let first = wait(&waiting, 1);
         tokio::time::sleep(Duration::from_secs(3)).await;
-        // A sync of what was before starts the time of nobody anew.
+        // The sync of an older epoch does not extend any deadline.
         tell(&sender, 0, None);
         let second = wait(&waiting, 1);
         assert_eq!(first.await.unwrap(), (false, PATIENCE));
@@ -205,7 +206,7 @@ mod tests {
         let (sender, waiting) = waiting();
         let told = wait(&waiting, 1);
         tokio::task::yield_now().await;
-        // Tasks run in the order in which they are woken: the one that tells answers, the recovery, the answer.
+        // Tasks run in the order in which they are woken: the forwarding task, the recovery, the answer.
         tell(&sender, 0, Some("full"));
         let recovery = sender.clone();
         tokio::spawn(async move { tell(&recovery, 0, None) });

@@ -9,17 +9,17 @@ use hyper::body::{Body, Frame, Incoming, SizeHint};
 use super::connection::CallGuard;
 use super::status::{Code, Failure, trailers};
 
-/// The flag and the length in front of every message.
+/// The bytes in front of every message: a flag and the length.
 pub(super) const PREFIX_BYTES: usize = 5;
 
-/// What a client gets.
+/// The body of a response.
 #[derive(Debug)]
 pub(crate) enum ReplyBody {
     Empty,
     /// A message, then the trailers.
     Message(Bytes),
     Trailers,
-    /// What tonic answers. The call is under way for as long as that takes.
+    /// The body that tonic makes. The call counts as under way until the body ends.
     Tonic {
         body: tonic::body::Body,
         _guard: CallGuard,
@@ -67,9 +67,9 @@ impl Body for ReplyBody {
 pub(super) struct MessageReader {
     body: Incoming,
     most: usize,
-    /// What has arrived, while that is one part. Nearly every message arrives in one and is used without a copy.
+    /// The message, if it has arrived in one part. Nearly every message does, and is used without a copy.
     whole: Bytes,
-    /// What has arrived in several parts.
+    /// The message, if it has arrived in several parts.
     parts: BytesMut,
 }
 
@@ -101,7 +101,7 @@ impl MessageReader {
     }
 }
 
-/// The message behind its prefix.
+/// The message after its prefix.
 fn unframed(mut body: Bytes, most: usize) -> Result<Bytes, Failure> {
     let Some(&[flag, a, b, c, d]) = body.first_chunk::<PREFIX_BYTES>() else {
         return Err(Failure::new(Code::InvalidArgument, "the call has no message"));

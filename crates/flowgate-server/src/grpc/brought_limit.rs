@@ -26,7 +26,7 @@ const MAX_LIMITS: usize = 1_024;
 /// The limits that descriptors have brought.
 #[derive(Debug, Default)]
 pub(super) struct BroughtLimits {
-    /// By limit, and whether it is paused.
+    /// The rule sets, by their limit and by whether the rules are paused.
     sets: Lock<HashMap<(Override, bool), Arc<Snapshot>>>,
 }
 
@@ -42,7 +42,7 @@ pub(crate) enum OverrideError {
 }
 
 impl BroughtLimits {
-    /// The rules that hold for a descriptor with this limit beside those that are in force.
+    /// The rules for a descriptor with this limit, which hold beside the rules in force.
     pub(super) fn rules(
         &self,
         service: &Service,
@@ -76,7 +76,7 @@ pub(super) fn counted(domain: &str, descriptor: &Descriptor<'_>) -> String {
     counted
 }
 
-/// A limit of 0 denies at once.
+/// The policy of one rule with this limit. A limit of 0 denies at once.
 fn policy(limit: Override) -> Result<Policy, OverrideError> {
     let text = text(limit)?;
     let limits = match limit.requests_per_unit {

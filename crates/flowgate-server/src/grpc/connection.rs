@@ -25,19 +25,19 @@ use super::{Answering, Shared};
 use crate::listener::{LAST_CALL, Stream};
 use crate::shutdown::Shutdown;
 
-/// The calls of a connection at a time.
+/// The most calls of a connection at a time.
 pub(crate) const MAX_STREAMS: u32 = 1_000;
 
-/// Resets that wait to be seen.
+/// The most resets of calls that the connection has not handled yet.
 const MAX_PENDING_RESETS: usize = 2 * MAX_STREAMS as usize;
 
 /// The most bytes of the metadata of a call.
 const MAX_METADATA_BYTES: u32 = 16 * 1024;
 
-/// What a call may send before it is read; nearly every message is smaller.
+/// The bytes that a call may send before the server reads them. Nearly every message is smaller.
 const STREAM_WINDOW_BYTES: u32 = 64 * 1024;
 
-/// What all calls of a connection together may send before it is read.
+/// The bytes that all calls of a connection together may send before the server reads them.
 const CONNECTION_WINDOW_BYTES: u32 = 1 << 20;
 
 /// A connection is idle after this many quiet parts of `idle_timeout`.
@@ -51,7 +51,7 @@ pub(super) struct Conversation {
     under_way: AtomicUsize,
 }
 
-/// Lives as long as a call.
+/// Counts a call as under way while it lives.
 #[derive(Debug)]
 pub(crate) struct CallGuard(Arc<Conversation>);
 
@@ -120,7 +120,7 @@ pub(super) async fn serve<S: Stream>(
     let mut builder = http2::Builder::new(OnThisLoop);
     builder
         .timer(TokioTimer::new())
-        // No client of gRPC reads a date.
+        // Clients of gRPC do not read the date.
         .auto_date_header(false)
         .max_concurrent_streams(MAX_STREAMS)
         .max_pending_accept_reset_streams(MAX_PENDING_RESETS)

@@ -37,34 +37,34 @@ pub(crate) struct Descriptor<'b> {
     pub(crate) limit: Option<Override>,
     /// The descriptor's own cost.
     pub(crate) hits_addend: Option<u64>,
-    /// Whether the cost is given back.
+    /// True if the cost is given back instead of taken.
     pub(crate) is_negative_hits: bool,
 }
 
 /// A limit that the caller brings.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Override {
-    /// How many.
+    /// The number of requests in a unit of time.
     pub(crate) requests_per_unit: u32,
-    /// The number of the unit.
+    /// The number of the unit of time.
     pub(crate) unit: u32,
-    /// How many units long the window is.
+    /// The length of the window in units of time.
     pub(crate) unit_multiplier: Option<u32>,
 }
 
 /// Why a message is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum MessageError {
-    /// It is not protobuf, or a field has another type.
+    /// The message is not protobuf, or a field has another type.
     #[error(transparent)]
     Malformed(#[from] MalformedMessage),
-    /// It has no domain.
+    /// The message has no domain.
     #[error("the domain is empty")]
     NoDomain,
-    /// It has no descriptor.
+    /// The message has no descriptor.
     #[error("there is no descriptor")]
     NoDescriptor,
-    /// It has too many descriptors.
+    /// The message has too many descriptors.
     #[error("there are more than {MAX_DESCRIPTORS} descriptors")]
     ManyDescriptors,
     /// A descriptor has too many entries.
@@ -111,7 +111,7 @@ impl<'b> Descriptor<'b> {
             match number {
                 1 if descriptor.entries.len() == MAX_ENTRIES => return Err(MessageError::ManyEntries),
                 1 => descriptor.entries.push(entry(value.bytes()?)?),
-                // A message that stands twice is one message, field by field.
+                // A submessage that is given twice is merged field by field.
                 2 => descriptor.limit.get_or_insert_default().add(value.bytes()?)?,
                 3 => wrapped(value.bytes()?, descriptor.hits_addend.get_or_insert_default())?,
                 4 => descriptor.is_negative_hits = value.number()? != 0,
@@ -154,7 +154,7 @@ fn entry(message: &[u8]) -> Result<(Cow<'_, str>, Cow<'_, str>), MessageError> {
     if key.is_empty() { Err(MessageError::EmptyKey) } else { Ok((key, content)) }
 }
 
-/// Reads a message that wraps a number, which is absent if it is zero.
+/// Reads a message that wraps a number. The wrapped number is absent if it is zero.
 fn wrapped(message: &[u8], into: &mut u64) -> Result<(), MessageError> {
     let mut fields = Fields::new(message);
     while let Some((number, value)) = fields.next()? {
@@ -180,7 +180,7 @@ mod tests {
     use super::*;
 
     fn descriptors() -> impl Strategy<Value = RateLimitDescriptor> {
-        // U+FFFD is escaped, as bytes that are not UTF-8 are.
+        // Bytes that are not UTF-8 are escaped, and so is U+FFFD.
         let entries = vec(("[a-z]{1,3}", "[^\u{fffd}]{0,3}"), 1..4);
         let limit = option::of((any::<u32>(), 0..8, option::of(any::<u32>())));
         (entries, limit, option::of(any::<u64>()), any::<bool>()).prop_map(|(entries, limit, hits_addend, negative)| {
@@ -222,7 +222,7 @@ mod tests {
             prop_assert_eq!(as_prost(&RateLimitRequest::read(&bytes).unwrap()), written);
         }
 
-        /// Two messages in a row are one message, field by field.
+        /// Two messages in a row are merged field by field.
         #[test]
         fn messages_in_a_row_are_merged_as_prost_merges_them(
             first in vec(descriptors(), 1..3),

@@ -20,10 +20,10 @@ const DESCRIPTOR: &str = "descriptor";
 const REMOTE_ADDRESS: &str = "remote_address";
 const ADDRESS: &str = "ip";
 
-/// From how many entries on a table finds keys that stand again.
+/// The number of entries from which on a table finds repeated keys.
 const MANY_ENTRIES: usize = 16;
 
-/// The names that the fields of one descriptor have.
+/// The names of one descriptor's fields.
 #[derive(Debug)]
 pub(crate) struct FieldNames<'b> {
     descriptor: Cow<'b, str>,
@@ -75,7 +75,7 @@ pub(crate) fn operation(call: &RateLimitRequest<'_>, descriptor: &Descriptor<'_>
     }
 }
 
-/// The request that rules see.
+/// The request by which rules decide a descriptor.
 pub(crate) fn request<'b>(
     call: &'b RateLimitRequest<'_>,
     descriptor: &'b Descriptor<'_>,
@@ -88,7 +88,7 @@ pub(crate) fn request<'b>(
     for (name, (_, value)) in names.names.iter().zip(&descriptor.entries) {
         request.push(name, value);
     }
-    // If an entry has that name, its value stands first and counts.
+    // If an entry is named `ip`, its value comes first and counts.
     if let Some((_, address)) = descriptor.entries.iter().find(|(key, _)| key == REMOTE_ADDRESS) {
         request.push(ADDRESS, address);
     }

@@ -17,7 +17,7 @@ use flowgate_engine::{DecidedBy, Decision};
 use super::body::PREFIX_BYTES;
 use super::wire::{put_bytes, put_double, put_message, put_number};
 
-// Of `RateLimitResponse`.
+// The number of a field of `RateLimitResponse`.
 const OVERALL_CODE: u32 = 1;
 const STATUSES: u32 = 2;
 const RESPONSE_HEADERS_TO_ADD: u32 = 3;
@@ -36,7 +36,7 @@ pub(super) fn message(answers: &[Decision], hits: u32) -> Bytes {
     let mut out = Vec::with_capacity(256);
     out.extend_from_slice(&[0; PREFIX_BYTES]);
     write(&mut out, answers, hits);
-    // Nothing here is as long as 4 GiB.
+    // The message is shorter than 4 GiB.
     let length = (out.len() - PREFIX_BYTES) as u32;
     out[1..PREFIX_BYTES].copy_from_slice(&length.to_be_bytes());
     out.into()
@@ -59,7 +59,7 @@ fn write(out: &mut Vec<u8>, answers: &[Decision], hits: u32) {
 #[derive(Debug, PartialEq, Eq)]
 struct Status<'a> {
     code: u64,
-    /// The limit, the span in which it is granted, and the name of its rule.
+    /// The limit, the period of its window, and the name of its rule.
     current_limit: Option<(u64, Option<Span>, &'a str)>,
     remaining: u64,
     seconds: u64,
@@ -95,7 +95,7 @@ impl<'a> Status<'a> {
     }
 }
 
-/// What is left where no limit was asked: of `unlimited` everything.
+/// What is left if no limit was asked: everything under `unlimited`.
 fn unasked(decision: &Decision) -> u64 {
     match &decision.decided_by {
         DecidedBy::Limits { .. } if decision.allowed() => u64::from(u32::MAX),
@@ -140,7 +140,7 @@ fn write_denial(out: &mut Vec<u8>, denied: &Decision, answers: &[Decision]) {
     put_bytes(out, RAW_BODY, &document.unwrap_or_default());
 }
 
-/// The longest wait of all descriptors in seconds; `None` if no wait helps one of them.
+/// The longest wait of all descriptors, in seconds; `None` if no wait helps one of them.
 fn retry_after(answers: &[Decision]) -> Option<u64> {
     let mut longest = None;
     for answer in answers {
@@ -181,14 +181,13 @@ fn rule(answer: &Decision) -> Option<&str> {
 fn action(answer: &Decision) -> &str {
     match answer {
         _ if passes(answer) => "allow",
-        // A turn that is too far away denies, although the rule itself would wait.
+        // A turn of `pace` that is too far away is a denial, although the rule itself says wait.
         _ if answer.allowed() => "deny",
         _ => answer.action(),
     }
 }
 
-/// Whether a request passes. A peek that would have to wait for its turn does not: it stands for a caller that does not
-/// wait.
+/// True if a request passes. A peek that would have to wait for its turn does not pass: its caller does not wait.
 fn passes(answer: &Decision) -> bool {
     answer.allowed() && answer.delay().is_zero()
 }

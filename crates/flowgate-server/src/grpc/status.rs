@@ -12,7 +12,7 @@ pub(super) const GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status"
 const GRPC_MESSAGE: HeaderName = HeaderName::from_static("grpc-message");
 const GRPC_ACCEPT_ENCODING: HeaderName = HeaderName::from_static("grpc-accept-encoding");
 
-/// The bytes that a message escapes.
+/// The bytes that are escaped in the message of a status.
 const ESCAPED: &AsciiSet = &CONTROLS.add(b'%');
 
 /// The codes that a call can end with, by their number.
@@ -28,7 +28,7 @@ pub(crate) enum Code {
 }
 
 impl Code {
-    /// All codes with their names in metrics.
+    /// All codes with their names in the metrics.
     pub(crate) const ALL: [(Code, &'static str); 7] = [
         (Code::Ok, "OK"),
         (Code::InvalidArgument, "INVALID_ARGUMENT"),
@@ -80,14 +80,14 @@ pub(super) fn response(body: ReplyBody) -> Response<ReplyBody> {
     response
 }
 
-/// The answer to what is not gRPC.
+/// The response to a request that is not gRPC.
 pub(super) fn not_grpc(status: StatusCode) -> Response<ReplyBody> {
     let mut response = Response::new(ReplyBody::Empty);
     *response.status_mut() = status;
     response
 }
 
-/// The trailers of a call that was answered.
+/// The trailers of a successful call.
 pub(super) fn trailers() -> HeaderMap {
     let mut trailers = HeaderMap::with_capacity(1);
     trailers.insert(GRPC_STATUS, HeaderValue::from_static("0"));

@@ -12,7 +12,7 @@ pub(crate) struct MalformedMessage;
 pub(crate) enum Value<'b> {
     Number(u64),
     Bytes(&'b [u8]),
-    /// Four or eight bytes. No message here has such a field.
+    /// Four or eight bytes. The messages here have no such field.
     Fixed,
 }
 
@@ -90,7 +90,7 @@ impl<'b> Value<'b> {
     }
 }
 
-/// Appends a number; zero is the default, which is left out.
+/// Appends a number. Zero is the default of a field, so it is left out.
 #[inline]
 pub(super) fn put_number(out: &mut Vec<u8>, field: u32, number: u64) {
     if number > 0 {

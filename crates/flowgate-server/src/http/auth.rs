@@ -22,9 +22,9 @@ use super::session_key;
 /// The right that an endpoint needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Access {
-    /// None.
+    /// The endpoint needs no right.
     Open,
-    /// None, though of web pages only this server's own may ask.
+    /// The endpoint needs no right. Of web pages only this server's own may call it.
     Login,
     /// The right to ask for decisions.
     Decide,
@@ -48,7 +48,7 @@ enum Caller {
 pub(crate) struct Tokens {
     api: Option<Secret>,
     view: Option<Secret>,
-    /// Empty if the configuration has none and the server has no directory to keep one.
+    /// The admin token; empty if the configuration has none and the server has no directory to keep one.
     pub(crate) admin: OnceLock<Secret>,
 }
 
@@ -63,7 +63,8 @@ impl Tokens {
         self.admin.get_or_init(|| token);
     }
 
-    /// Lets a request in, or says what it lacks. `local` is the address that the client connected to.
+    /// Lets a request in, or returns the error that says what the request lacks. `local` is the address that the client
+    /// connected to.
     pub(crate) fn check(
         &self,
         access: Access,

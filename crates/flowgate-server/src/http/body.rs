@@ -20,18 +20,18 @@ const CONTENT_TYPE: &str = "content-type";
 /// The body of a request.
 #[derive(Debug)]
 pub(crate) enum Body<'b> {
-    /// It is there.
+    /// The whole body has arrived.
     Whole(&'b [u8]),
-    /// It may still be on its way.
+    /// Parts of the body may still be arriving.
     Arriving(Incoming),
 }
 
 /// The bytes of a body.
 #[derive(Debug)]
 pub(crate) enum Content<'b> {
-    /// They lie in the buffer of the connection.
+    /// The bytes lie in the buffer of the connection.
     Borrowed(&'b [u8]),
-    /// hyper has read them.
+    /// The bytes that hyper has read.
     Owned(Bytes),
 }
 
@@ -59,7 +59,7 @@ pub(crate) async fn read_json<'b>(
     read(shared, body).await
 }
 
-/// Reads the whole body of a form; empty where there is none.
+/// Reads the whole body of a form; empty if the request has none.
 pub(crate) async fn read_form<'b>(
     shared: &Shared,
     headers: &[Header<'_>],
@@ -119,7 +119,7 @@ async fn collect(mut body: Incoming, most: usize) -> Result<Bytes, Error> {
 
 /// Reads a body as JSON.
 pub(crate) fn parse<'b, T: Deserialize<'b>>(body: &'b [u8]) -> Result<T, Error> {
-    // The text is checked once, where `from_slice` would check every string in it.
+    // The whole text is checked for UTF-8 once. `from_slice` would check every string in it.
     let parsed = match str::from_utf8(body) {
         Ok(text) => serde_json::from_str(text),
         Err(_) => serde_json::from_slice(body),
@@ -136,7 +136,7 @@ fn explain<'b, T: Deserialize<'b>>(body: &'b [u8], error: &serde_json::Error) ->
         Err(error) => error.path().to_string(),
         Ok(_) => String::new(),
     };
-    // The path of the whole is a dot.
+    // The path of the whole document is a dot.
     match field.as_str() {
         "" | "." => Error::Body(error.to_string()),
         _ => Error::invalid(field, error),

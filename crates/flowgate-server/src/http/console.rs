@@ -51,7 +51,7 @@ const HEADERS: [(HeaderName, &str); 7] = [
     (REFERRER_POLICY, "no-referrer"),
     (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
     (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
-    // The browser asks each time whether its copy is still right.
+    // Browsers ask at each use whether their copy is still current.
     (CACHE_CONTROL, "no-cache"),
 ];
 
@@ -69,7 +69,7 @@ impl Console {
     }
 }
 
-/// Answers a request for a file of the console; `None`: the path belongs to others.
+/// Answers a request for a file of the console; `None`: the path is not the console's.
 pub(super) async fn answer(call: &Call<'_>) -> Option<Result<Reply, Error>> {
     let console = &call.shared.console;
     let path = call.head.path;

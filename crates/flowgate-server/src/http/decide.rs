@@ -54,8 +54,8 @@ pub(super) async fn batch(call: &Call<'_>, body: Body<'_>) -> Result<Reply, Erro
     Ok(reply::json(&decisions.iter().map(flowgate_api::Decision::from).collect::<Vec<_>>()))
 }
 
-/// Reads `atomic=true` or `atomic=false`. Another key is refused: a misspelled one must not make a batch less than it
-/// is meant to be.
+/// Reads `atomic=true` or `atomic=false`. Any other parameter is refused: a misspelled one must not turn an atomic
+/// batch into an ordinary one.
 fn is_atomic(query: &str) -> Result<bool, Error> {
     let mut atomic = false;
     for pair in query.split('&').filter(|pair| !pair.is_empty()) {

@@ -45,11 +45,11 @@ pub(super) struct Direct<'c, S> {
     stream: &'c mut WriteTimeout<S>,
     conversation: &'c Conversation,
     idle_timeout: Duration,
-    /// What has arrived and is not answered.
+    /// The bytes that have arrived and are not answered yet.
     input: Vec<u8>,
     /// Answers to be sent.
     output: Vec<u8>,
-    /// True if the connection had to wait for what it has read.
+    /// True if the connection waited before its last read.
     has_waited: bool,
     /// Woken by the timer for idleness and by the shutdown.
     rare_waker: RareWaker,
@@ -63,7 +63,7 @@ pub(super) struct Direct<'c, S> {
 enum Event {
     /// The number of bytes that were read; 0: the client has closed its side.
     Read(usize),
-    /// Time to check for idleness.
+    /// It is time to check for idleness.
     Look,
     /// The server stops.
     Stop,
@@ -91,7 +91,7 @@ impl<'c, S: Stream> Direct<'c, S> {
         loop {
             let event = match self.input.is_empty() {
                 true => poll_fn(|cx| self.poll(cx, look.as_mut(), stop.as_mut())).await?,
-                // They came while an answer took its time.
+                // The bytes arrived while an answer was pending.
                 false => Event::Read(self.input.len()),
             };
             match event {
@@ -176,7 +176,7 @@ impl<'c, S: Stream> Direct<'c, S> {
             let mut answering = pin!(conversation.respond(head, Body::Whole(body), began));
             let mut reply = poll_fn(|cx| Poll::Ready(answering.as_mut().poll(cx).map(Some))).await;
             if reply.is_pending() {
-                // It takes its time, for which the answers before it do not wait.
+                // The answer is pending. The answers before it are sent first.
                 send(stream, output).await?;
                 let later = poll_fn(|cx| {
                     if let Poll::Ready(reply) = answering.as_mut().poll(cx) {
@@ -219,7 +219,7 @@ impl<'c, S: Stream> Direct<'c, S> {
 /// What has become of the requests that had arrived.
 enum Answered {
     All,
-    /// The next one is not plain.
+    /// All requests up to the next one, which is not plain.
     UpToOther,
     /// The server stops, and the last answer says so; or the client has left before its answer.
     Last,

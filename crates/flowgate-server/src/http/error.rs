@@ -99,7 +99,7 @@ impl Error {
             Error::Rules(WriteError::Changed) => StatusCode::PRECONDITION_FAILED,
             Error::NoIfMatch => StatusCode::PRECONDITION_REQUIRED,
             Error::TooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,
-            // A disk that is full, a file that may not be written.
+            // A full disk, or a file without write permission.
             Error::Rules(WriteError::Io(_)) => StatusCode::INTERNAL_SERVER_ERROR,
             Error::Away(_) | Error::Overloaded | Error::TryTooLong => StatusCode::SERVICE_UNAVAILABLE,
             Error::ContentType(_) => StatusCode::UNSUPPORTED_MEDIA_TYPE,
@@ -193,7 +193,7 @@ impl Error {
             Error::Unauthorized(_) | Error::WrongToken => Some((header::WWW_AUTHENTICATE, "Bearer".into())),
             Error::Method(allowed) => Some((header::ALLOW, (*allowed).into())),
             Error::Away(_) | Error::Overloaded | Error::TryTooLong => Some((header::RETRY_AFTER, "1".into())),
-            // The rest of the body would be read as the next request.
+            // The connection closes: the rest of the body would be read as the next request.
             Error::TooLarge(_) | Error::BodyTimeout => Some((header::CONNECTION, "close".into())),
             _ => None,
         }

@@ -1,4 +1,5 @@
-//! `POST /v1/explain`: why would this be decided so? Every rule, and how its limits stand. Changes nothing.
+//! `POST /v1/explain`: why a request would be decided as it would be: every rule, and the state of its limits. Changes
+//! nothing.
 
 use std::borrow::Cow;
 

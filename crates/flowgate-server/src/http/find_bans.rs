@@ -1,4 +1,5 @@
-//! `POST /v1/bans/find`: looks for bans, page by page. What is looked for stays out of addresses and logs.
+//! `POST /v1/bans/find`: searches the bans, page by page. The body holds the text to find, so that addresses and logs
+//! do not.
 
 use std::cmp::Reverse;
 
@@ -14,7 +15,7 @@ use crate::service::Service;
 const MAX_PAGE: u64 = 1_000;
 const DEFAULT_PAGE: u64 = 100;
 
-/// The most bytes of a text to look for: no part of a ban is longer.
+/// The most bytes of a text to find: no part of a ban is longer.
 const MAX_TEXT_BYTES: usize = 1_024;
 
 /// `{"text":"192.0.2","origin":"any","after":null,"limit":100}`.
@@ -35,12 +36,12 @@ pub(super) async fn find(call: &Call<'_>, body: Body<'_>) -> Result<Reply, Error
     let service = call.shared.service.clone();
     let by_rules = call.answered(service.rule_bans()).await??;
     let search = Search { text: text.0.to_lowercase(), origin, after, limit: limit as usize };
-    // Ten thousand bans by hand and as many by rules: not on the event loop.
+    // There may be ten thousand bans by hand and as many by rules, so the search does not run on the event loop.
     let written = tokio::task::spawn_blocking(move || document(&service, &by_rules, &search)).await;
     Ok(reply::json_text(written.map_err(|_| Error::Overloaded)?))
 }
 
-/// What is looked for. The text is in lower case.
+/// What to find. The text is in lower case.
 struct Search {
     text: String,
     origin: Origin,
@@ -56,7 +57,8 @@ fn document(service: &Service, by_rules: &[RuleBan], search: &Search) -> Vec<u8>
     let all = all.chain(by_rules.iter().map(|ban| (ban.id, FoundBan::from(ban))));
     let mut found: Vec<(BanId, FoundBan<'_>)> =
         all.filter(|(_, ban)| is_wanted(ban) && contains(ban, &search.text)).collect();
-    // By an order of the ids alone, so that a page goes on where the one before has ended, though bans come and go.
+    // Bans are ordered by their ids alone, so that a page continues where the one before ended, though bans come and
+    // go.
     let order = |id: BanId| (id.kind(), Reverse(id));
     found.sort_unstable_by_key(|(id, _)| order(*id));
     let number = found.len();
@@ -74,7 +76,7 @@ fn document(service: &Service, by_rules: &[RuleBan], search: &Search) -> Vec<u8>
     })
 }
 
-/// Whether a part of a ban contains a text, which is in lower case. `field=value` is looked for, too.
+/// True if a part of a ban contains a text in lower case. `field=value` counts as a part, too.
 fn contains(ban: &FoundBan<'_>, text: &str) -> bool {
     if text.is_empty() {
         return true;

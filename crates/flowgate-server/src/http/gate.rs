@@ -40,9 +40,9 @@ const MAX_HOLD: Span = Span::from_secs(1);
 pub(crate) struct Gate {
     /// How the addresses of clients are found and counted.
     pub(crate) addresses: ClientAddresses,
-    /// `RateLimit-Policy` and `RateLimit`.
+    /// True if answers carry `RateLimit-Policy` and `RateLimit`.
     ratelimit: bool,
-    /// `X-RateLimit-*`.
+    /// True if answers carry `X-RateLimit-*`.
     x_ratelimit: bool,
     deny_status: StatusCode,
     /// Untrusted peers that sent `X-Forwarded-*`.
@@ -50,7 +50,7 @@ pub(crate) struct Gate {
     missed_uri: AtomicBool,
     /// True once a gateway has sent `?deny=`.
     ignored_query: AtomicBool,
-    /// True once a gateway has asked the console.
+    /// True once a gateway has asked for the console instead of `/gate`.
     asked_console: AtomicBool,
 }
 
@@ -149,7 +149,8 @@ pub(super) fn refuse_console(call: &Call<'_>) -> Result<(), Error> {
     Err(Error::NoSuchThing("a gateway asks the console instead of /gate"))
 }
 
-/// A turn of `pace` that a request waits for. Dropped before it has come, since the gateway has left, it is given back.
+/// A turn of `pace` that a request waits for. If the gateway leaves before the turn, the turn is dropped and given
+/// back.
 struct Turn<'a, 'q> {
     service: &'a Service,
     snapshot: &'a Arc<Snapshot>,

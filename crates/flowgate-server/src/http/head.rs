@@ -1,4 +1,4 @@
-//! The head of a request, as endpoints see it, whoever has read it.
+//! The head of a request as endpoints see it: hyper or [`super::direct`] has read it.
 
 pub(crate) use httparse::Header;
 use hyper::Method;
@@ -11,7 +11,7 @@ pub(crate) struct Head<'a> {
     pub(crate) method: &'a Method,
     pub(crate) path: &'a str,
     pub(crate) query: Option<&'a str>,
-    /// In their order. Names are as the client has spelled them.
+    /// The headers in their order. Names are spelled as the client sent them.
     pub(crate) headers: &'a [Header<'a>],
 }
 

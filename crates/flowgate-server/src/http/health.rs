@@ -1,4 +1,4 @@
-//! `/healthz`: is the process there; `/readyz`: should it be sent work.
+//! `/healthz`: does the process answer; `/readyz`: should it get requests.
 
 use hyper::StatusCode;
 
@@ -13,7 +13,7 @@ pub(super) fn ready(call: &Call<'_>) -> Reply {
         let left = pause.until.since(service.now()).as_millis_ceil().div_ceil(1000);
         notes = format!("; rules paused for another {left} seconds");
     }
-    // Without the file's name: this endpoint is open to everybody.
+    // The answer leaves out the file's name: this endpoint is open to everybody.
     if service.metrics().reloads.is_failing() {
         notes.push_str("; the configuration on disk has mistakes, the one before it is in force");
     }

@@ -1,4 +1,4 @@
-//! `POST /v1/limit`: a key and a limit of the caller's, without any rule.
+//! `POST /v1/limit`: the caller brings a key and a limit, and no rule is asked.
 
 use flowgate::{Limit, Reading};
 use flowgate_api::{Decision, LimitCall, Operation};

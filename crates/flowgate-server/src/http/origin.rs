@@ -19,7 +19,7 @@ const SEC_FETCH_SITE: &str = "sec-fetch-site";
 /// The page that a request comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Page {
-    /// None, or a page that this server has served.
+    /// No page, or a page that this server has served.
     Own,
     /// A page that came from this `Host`, which is a name that any domain can have.
     Named,
@@ -167,7 +167,7 @@ mod tests {
     #[test]
     fn pages_of_others_may_not() {
         for list in [
-            // A name that was made to lead here.
+            // A foreign name that resolves to this machine.
             &[("host", "evil.example:7070"), ("origin", "http://evil.example:7070")][..],
             &[("host", "evil.example:7070"), ("origin", "http://evil.example:7070"), ("sec-fetch-site", "same-origin")],
             &[("host", "[::1].evil.example"), ("origin", "http://[::1].evil.example")],
@@ -180,7 +180,7 @@ mod tests {
             &[("host", "localhost:7070"), ("sec-fetch-site", "cross-site")],
             &[("host", "localhost:7070"), ("sec-fetch-site", "same-site")],
             &[("host", "localhost:7070"), ("origin", "http://localhost:7070"), ("sec-fetch-site", "cross-site")],
-            // Not exactly one of each.
+            // One of the headers is missing or given twice.
             &[("origin", "http://localhost:7070")],
             &[("sec-fetch-site", "same-origin")],
             &[("host", "localhost"), ("host", "localhost"), ("sec-fetch-site", "same-origin")],

@@ -24,7 +24,7 @@ pub(super) async fn begin(call: &Call<'_>, body: Body<'_>) -> Result<Reply, Erro
         _ => return Err(Error::invalid("for", "expected a length such as \"10m\" or \"1h\", at most 24h")),
     };
     let (service, author) = (call.shared.service.clone(), call.author());
-    // Many rules take a while to copy: not on the event loop.
+    // Copying many rules takes a while, so it does not run on the event loop.
     let pause = tokio::task::spawn_blocking(move || service.pause(length, &author)).await;
     // The work does not panic, and its runtime lives as long as this connection.
     Ok(told(Some(pause.map_err(|_| Error::Overloaded)?)))

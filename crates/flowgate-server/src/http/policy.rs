@@ -20,7 +20,7 @@ pub(super) async fn policy(call: &Call<'_>) -> Result<Reply, Error> {
     let from = query.number("from", 0..=u64::from(u32::MAX))?.unwrap_or(0);
     let limit = query.number("limit", 1..=MAX_RULES)?.unwrap_or(MAX_RULES);
     let (service, broken) = (call.shared.service.clone(), broken(call.shared));
-    // A thousand rules are a long text: not on the event loop.
+    // A thousand rules are a long text, so it is not written on the event loop.
     let written = call.on_thread(move || document(&service, broken, from, limit)).await?;
     Ok(reply::json_text(written))
 }
@@ -41,12 +41,12 @@ fn document(service: &Service, broken: Option<BrokenFile>, from: u64, limit: u64
     })
 }
 
-/// Changes whenever other rules come into force, and at a restart.
+/// An etag that changes whenever other rules come into force, and at a restart.
 pub(super) fn etag(service: &Service) -> String {
     format!("\"{:x}-{:x}\"", service.started.as_nanos(), service.unpaused().rules.generation)
 }
 
-/// What is wrong with the configuration file, while it is.
+/// What is wrong with the configuration file; `None`: nothing.
 pub(crate) fn broken(shared: &Shared) -> Option<BrokenFile> {
     let status = shared.rules.get()?.reload_status();
     Some(BrokenFile { since: status.failing_since?.into(), report: status.last_error? })

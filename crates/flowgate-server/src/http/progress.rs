@@ -46,17 +46,17 @@ impl Progress {
         is_first
     }
 
-    /// A head is complete.
+    /// Notes that a head is complete.
     pub(super) fn begin_answer(&self) {
         self.stage.store(Stage::Answering as u8, Relaxed);
     }
 
-    /// The answer is complete, and not sent yet.
+    /// Notes that the answer is complete. It is not sent yet.
     pub(super) fn end_answer(&self) {
         self.stage.store(Stage::Idle as u8, Relaxed);
     }
 
-    /// The server stops.
+    /// Notes that the server stops.
     pub(super) fn stop(&self) {
         self.stopping.store(true, Relaxed);
     }

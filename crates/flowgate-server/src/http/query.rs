@@ -1,4 +1,4 @@
-//! The parameters of a query: each known, each given once.
+//! The parameters of a query. Each must be known, and given once.
 
 use std::borrow::Cow;
 use std::str::FromStr;
@@ -8,7 +8,7 @@ use flowgate_engine::http::decoded_query;
 use super::Call;
 use super::error::Error;
 
-/// Names and values.
+/// The parameters: names and values.
 #[derive(Debug)]
 pub(super) struct Query<'q>(Vec<(Cow<'q, str>, Cow<'q, str>)>);
 

@@ -1,4 +1,4 @@
-//! Answers: a status, headers, a body that is there whole.
+//! Answers: a status, headers, and a whole body.
 
 use std::fmt;
 use std::io::Write;
@@ -14,7 +14,7 @@ use serde::Serialize;
 #[derive(Debug)]
 pub(crate) struct Reply {
     pub(crate) status: StatusCode,
-    /// A line for each header.
+    /// The headers, each as a line.
     lines: Vec<u8>,
     pub(crate) body: ReplyBody,
 }
@@ -22,9 +22,9 @@ pub(crate) struct Reply {
 /// The body of an answer.
 #[derive(Debug)]
 pub(crate) enum ReplyBody {
-    /// Made for this answer.
+    /// A body that was made for this answer.
     Document(Vec<u8>),
-    /// May be the body of other answers, too.
+    /// A body that other answers may share.
     Shared(Bytes),
 }
 
@@ -47,10 +47,10 @@ impl fmt::Write for HeaderValueWriter<'_> {
     }
 }
 
-/// Most documents are shorter.
+/// The bytes reserved for a document. Most documents are shorter.
 const DOCUMENT_BYTES: usize = 256;
 
-/// Most headers together are shorter.
+/// The bytes reserved for the headers. Most answers have fewer.
 const HEADER_BYTES: usize = 320;
 
 impl Reply {
@@ -66,7 +66,7 @@ impl Reply {
         Reply { status, ..self }
     }
 
-    /// Adds a header. One whose value cannot stand in a header is left out.
+    /// Adds a header. A value that is not valid in a header is left out, with its header.
     pub(crate) fn header(&mut self, name: &HeaderName, value: impl AsRef<[u8]>) {
         self.write_header(name, |out| out.extend_from_slice(value.as_ref()));
     }
@@ -103,7 +103,7 @@ impl Reply {
         self.begin_header(name);
         let start = self.lines.len();
         write(&mut self.lines);
-        // Without an early end the loop looks at many bytes at a time.
+        // A loop without an early end checks many bytes at a time.
         let is_value = |byte: &u8| (*byte >= b' ') & (*byte != 127) | (*byte == b'\t');
         if self.lines[start..].iter().fold(true, |all, byte| all & is_value(byte)) {
             self.lines.extend_from_slice(b"\r\n");
@@ -165,7 +165,7 @@ pub(crate) fn json(document: &impl Serialize) -> Reply {
     json_body(ReplyBody::Document(written(document)))
 }
 
-/// 200 with a decision as JSON: the answer that is asked for most.
+/// 200 with a decision as JSON, the most frequent answer.
 pub(crate) fn decision(decision: &Decision<'_>) -> Reply {
     let mut out = Vec::with_capacity(DOCUMENT_BYTES);
     // A buffer that grows takes any document.
@@ -173,7 +173,7 @@ pub(crate) fn decision(decision: &Decision<'_>) -> Reply {
     json_body(ReplyBody::Document(out))
 }
 
-/// 200 with a text that is JSON.
+/// 200 with a text that is already JSON.
 pub(crate) fn json_text(text: impl Into<Bytes>) -> Reply {
     json_body(ReplyBody::Shared(text.into()))
 }

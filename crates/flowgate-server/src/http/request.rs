@@ -20,7 +20,7 @@ const PATH_FIELD: &str = "path";
 pub(super) struct CallRequest<'b> {
     fields: Fields<'b>,
     cost: Cost,
-    /// The network by which `ip` is counted, where that is not its value.
+    /// The network by which `ip` is counted; `None`: `ip` is counted by its value.
     network: Option<String>,
 }
 

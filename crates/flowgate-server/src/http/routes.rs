@@ -21,11 +21,11 @@ use crate::service::Operation;
 /// The document of `/openapi.json`.
 const DESCRIPTION: &str = include_str!("openapi.json");
 
-// The most frequent first.
+// The most frequent routes come first.
 routes! { call, body:
     // The gate checks its callers itself.
     "/gate" Open { ANY => gate::check(call).await }
-    // The same, with the status of denials.
+    // As `/gate`, with the status that denials get.
     "/gate/{status}" Open { ANY => gate::check(call).await }
     "/v1/take" Decide { POST => decide::one(call, body, Operation::Take).await }
     "/v1/limit" Decide { POST => limit::limit(call, body).await }

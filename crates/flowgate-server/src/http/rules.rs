@@ -22,7 +22,7 @@ use crate::rules_file::{
 
 const TOML: &str = "application/toml";
 
-/// What the author of a version notes.
+/// The header with the author's note about a version.
 const NOTE: &str = "x-flowgate-note";
 
 /// What the server made of the text that is on disk.
@@ -95,7 +95,7 @@ pub(super) async fn version(call: &Call<'_>) -> Result<Reply, Error> {
     Ok(with_etag(reply::with_type(text, TOML), &etag))
 }
 
-/// The configuration of the file, and that of a draft in its place.
+/// Loads the configuration file, and a draft in its place.
 pub(super) async fn both(call: &Call<'_>, draft: String) -> Result<(Config, Config), Error> {
     let (file, draft) = on_disk(call, move |file| (file.check_file(), file.check(&draft))).await?;
     let draft = draft.map_err(|report| Error::Rules(WriteError::Wrong(report)))?;

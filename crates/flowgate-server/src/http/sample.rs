@@ -1,4 +1,4 @@
-//! `/v1/sample`: records traffic. `POST /v1/rules/try`: what would a draft have done to it?
+//! `/v1/sample` records traffic. `POST /v1/rules/try` shows what a draft would have done to it.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -23,13 +23,13 @@ use crate::service::Service;
 /// The longest time of a try.
 const LONGEST_TRY: Span = Span::from_secs(10);
 
-/// The counters of each of the two policies.
+/// The memory for the counters of each of the two policies.
 const TRY_MEMORY: ByteSize = ByteSize::new(32_000_000);
 
-/// A try works for a quarter of the time and rests for the rest.
+/// A try rests three times as long as it works.
 const RESTS_PER_WORK: u64 = 3;
 
-/// A try that rests looks so often whether it is to end.
+/// The time between two checks of a resting try whether it is to end.
 const LOOK: Duration = Duration::from_millis(5);
 
 /// `{"state":"recording","since":..,"until":..,"requests":48210,"bytes":..,"max_bytes":..,"one_in":1,"by":"ip","left_out":[..]}`.
@@ -53,7 +53,7 @@ pub(super) async fn start(call: &Call<'_>, body: Body<'_>) -> Result<Reply, Erro
         Sampling::Off => return Err(Error::Forbidden("nothing is recorded: console.sample is \"off\"")),
         Sampling::OnDemand if length.is_zero() => sample.stop(service.now()),
         Sampling::OnDemand => sample.start(service.now(), Some(length), commonest_field(&service.rules())),
-        // It goes on all the time.
+        // A recording without an end goes on.
         Sampling::Always => {}
     }
     Ok(read(call))
@@ -85,7 +85,7 @@ impl Drop for Leaving {
     }
 }
 
-/// The try that is under way. Its thread holds it, so that the next one begins when the work of this one has ended.
+/// The try under way. Its thread holds this value, so that the next try begins only when the thread has ended.
 struct Trying {
     service: Service,
     end: TryEnd,
@@ -160,7 +160,7 @@ fn replay(
 }
 
 fn document(summary: &Summary, draft: &Config, trace: &RecordedTrace) -> Value {
-    // A summary has no key that is not a text.
+    // The keys of a summary are texts, so it can always be written.
     let mut document = serde_json::to_value(summary).unwrap_or_default();
     if let Some(members) = document.as_object_mut() {
         members.insert("horizon".into(), trace.length.as_secs_ceil().into());

@@ -1,4 +1,4 @@
-//! Session keys: what a login gets in exchange for its token.
+//! Session keys, which a login returns in exchange for a token.
 //!
 //! Form       `fgs1.END.MAC` for the admin token, `fgv1.END.MAC` for the view token. END is in seconds since 1970. MAC
 //!            is HMAC-SHA256 with the token as its key, over the text before it, in hexadecimal digits.
@@ -9,7 +9,7 @@ use flowgate::Time;
 use flowgate_api::Rights;
 use ring::hmac;
 
-/// What the keys of these rights begin with.
+/// The first part of keys with these rights.
 fn prefix(rights: Rights) -> &'static str {
     match rights {
         Rights::Admin => "fgs1",
@@ -19,7 +19,7 @@ fn prefix(rights: Rights) -> &'static str {
 
 const MAC_BYTES: usize = 32;
 
-/// More digits are no instant of this era.
+/// The most digits of END: one with more digits lies beyond the year 33000.
 const MAX_END_DIGITS: usize = 12;
 
 /// The key that `token` opens until `until`, in seconds since 1970.

@@ -38,7 +38,7 @@ pub(super) async fn history(call: &Call<'_>) -> Result<Reply, Error> {
         }
     };
     let service = call.shared.service.clone();
-    // A day of a hundred rules is a long text: not on the event loop.
+    // A day of a hundred rules is a long text, so it is not written on the event loop.
     let written = tokio::task::spawn_blocking(move || document(&service, range, &wanted)).await;
     Ok(reply::json_text(written.map_err(|_| Error::Overloaded)?))
 }

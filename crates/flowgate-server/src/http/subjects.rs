@@ -1,4 +1,5 @@
-//! `GET /v1/subjects/NAME`: who asks a rule, and whom it denies. `GET /v1/denials`: the last denials, one by one.
+//! `GET /v1/subjects/NAME`: the subjects that a rule counts and denies most. `GET /v1/denials`: the last denials, one
+//! by one.
 
 use flowgate_api::{Denial, Denials, Fields, SubjectCount, Subjects};
 
@@ -13,7 +14,7 @@ use crate::service::Service;
 const MAX_DENIALS: usize = 1_000;
 const DEFAULT_DENIALS: usize = 200;
 
-/// The subjects of a rule that is in force, or was.
+/// The subjects of a rule that is, or was, in force.
 pub(super) fn of_rule(call: &Call<'_>) -> Result<Reply, Error> {
     Query::read(call, &[])?;
     let service = &call.shared.service;
@@ -71,7 +72,7 @@ fn denial((number, denial): &(u64, recent::DenialEvent)) -> Denial<'_> {
     }
 }
 
-/// A key has no name.
+/// A field of a subject. A key has no name.
 fn named<'s>((name, value): (&'s str, &'s str)) -> (&'s str, &'s str) {
     if name.is_empty() { ("key", value) } else { (name, value) }
 }

@@ -1,4 +1,4 @@
-//! A stream with time limits: for a client that does not read, and for a head that does not end.
+//! A stream with time limits for writing, and for the arrival of a head.
 //!
 //! Rule       Writing fails once the client has taken no byte for `write_timeout` while bytes wait to be sent.
 //! Rule       Reading fails once a head is incomplete `head_timeout` after its first byte, even if bytes keep coming.
@@ -20,7 +20,7 @@ use super::progress::{Progress, Stage};
 #[derive(Debug)]
 pub(super) struct WriteTimeout<S> {
     stream: S,
-    /// What was read from the stream before, and is to be read again.
+    /// Bytes that were read from the stream before and put back.
     unread: Bytes,
     write_timeout: Duration,
     /// Runs while the client takes no bytes.
@@ -50,7 +50,7 @@ impl<S: AsyncWrite + Unpin> WriteTimeout<S> {
         }
     }
 
-    /// Lets bytes that were read be read again.
+    /// Puts bytes back that were read. The next read returns them.
     pub(super) fn put_back(&mut self, unread: Vec<u8>) {
         self.unread = Bytes::from(unread);
     }

@@ -1,4 +1,4 @@
-//! The answers as bytes. The answer of a rule follows from its file: it is written once, and sent as it is.
+//! The answers as bytes. The answer of a rule depends on its file alone, so it is written once.
 
 use bytes::Bytes;
 use flowgate_koala::{KoalaAnswer, KoalaResult, KoalaRules, KoalaValue};
@@ -11,7 +11,7 @@ const BANNED: &[u8] = br#"{"Ret_type":2,"Ret_code":0,"Err_no":10,"Err_msg":"","S
 /// The answer of each rule.
 #[derive(Clone, Debug)]
 pub(super) struct Answers {
-    /// By position.
+    /// The answers of the rules, by the rule's position.
     of_rules: Vec<Bytes>,
     unmatched: Bytes,
     passed: Bytes,
@@ -40,7 +40,7 @@ impl Answers {
         }
     }
 
-    /// The answers of all exceeded rules, or that of none.
+    /// The answers of all exceeded rules, or the answer when none is.
     pub(super) fn list(&self, answer: &KoalaAnswer) -> Bytes {
         let mut exceeded = answer.exceeded().map(|rule| &self.of_rules[rule]).peekable();
         match exceeded.peek() {

@@ -15,7 +15,7 @@ use super::{KoalaInForce, jobs};
 use crate::http::body::Body;
 use crate::http::{Access, Call, Error, Reply, body, reply};
 
-/// What Koala answers.
+/// The endpoints of Koala.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Endpoint {
     Browse,

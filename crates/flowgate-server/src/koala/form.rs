@@ -7,7 +7,7 @@ use flowgate_engine::{Request, http::decoded_query};
 
 use crate::http::Error;
 
-/// Names and values, the last given value first, since of several values of a field the last counts.
+/// Names and values, the last given value first, since the last value of a field counts.
 #[derive(Debug)]
 pub(super) struct Form<'b>(Vec<(Cow<'b, str>, Cow<'b, str>)>);
 

@@ -10,7 +10,7 @@ use flowgate_engine::http::decoded_query;
 use super::form::Form;
 use crate::http::{Error, reply};
 
-/// The jobs are decided in one go; more jobs would delay the other connections of the event loop.
+/// The most jobs of a call. The event loop decides all jobs without a pause, so more would delay its other connections.
 const MAX_JOBS: usize = 1000;
 
 /// One of the requests.
@@ -21,7 +21,7 @@ pub(super) struct Job {
 }
 
 impl Job {
-    /// Its fields.
+    /// The fields of the request.
     pub(super) fn form(&self) -> Result<Form<'_>, Error> {
         Form::read(b"", &self.query)
     }

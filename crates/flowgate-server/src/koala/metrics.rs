@@ -44,7 +44,7 @@ fn denial<'r>(rules: &'r KoalaRules, answer: &KoalaAnswer) -> Option<Denial<'r>>
     Some(Denial { by, banned_field: None, action, retry_after: None, degraded })
 }
 
-/// What each rule has decided, as `koala:111`, and what none has.
+/// What each rule has decided, under a name such as `koala:111`, and the decisions without a rule.
 pub(crate) fn tallies(koala: Option<&KoalaInForce>) -> impl Iterator<Item = (String, &'static str, RuleCounts)> {
     koala.into_iter().flat_map(|KoalaInForce { rules, .. }| {
         let by_rule = (0..rules.file.number_of_rules()).map(|rule| {
@@ -87,7 +87,7 @@ pub(crate) fn render(out: &mut Exposition, koala: Option<&KoalaInForce>) {
             ("allow", RuleOutcome::Allowed, result.passes()),
             (denial_action(rules, rule), RuleOutcome::Denied, !result.passes()),
         ] {
-            // A rule that was edited may have decided both.
+            // A rule that was edited may have decided in both ways.
             if expected || counts.get(what) > 0 {
                 sample(&number, action, counts.get(what));
             }

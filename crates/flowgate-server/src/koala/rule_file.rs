@@ -27,10 +27,10 @@ fn in_force(call: &Call<'_>) -> Result<Arc<KoalaInForce>, Error> {
     koala.ok_or(Error::NoSuchThing("there are no Koala rules: name a rule file by koala.rules or --koala"))
 }
 
-/// The rules with what each did today, and the whole as TOML.
+/// The rules with today's counts of each, and the whole file as TOML.
 async fn read(call: &Call<'_>) -> Result<Reply, Error> {
     let (service, koala, broken) = (call.shared.service.clone(), in_force(call)?, broken(call.shared));
-    // Paths in the TOML start from the configuration, or from where the server was started.
+    // Paths in the TOML are relative to the configuration's directory, or to the server's working directory.
     let directory = call.shared.rules.get().map_or_else(|| absolute(Path::new("")), |file| file.directory());
     let written = call.on_thread(move || document(&service, &koala, broken, &directory)).await?;
     Ok(reply::json_text(written))

@@ -39,7 +39,7 @@ impl Family<'_> {
         self.line("", labels, value)
     }
 
-    /// A sample where there is a value.
+    /// Writes a sample if there is a value.
     pub(crate) fn sample_if(&mut self, value: Option<impl Display>) {
         if let Some(value) = value {
             self.sample(&[], value);

@@ -28,7 +28,7 @@ const BOUNDS_NANOS: [(u64, &str); 17] = [
 /// Durations, counted by bucket. Threads share one copy, since only samples are noted.
 #[derive(Debug, Default)]
 pub(crate) struct Histogram {
-    /// By bound; the last bucket holds the longer durations.
+    /// Counts by bucket. The last bucket holds the durations above all bounds.
     buckets: [AtomicU64; BOUNDS_NANOS.len() + 1],
     sum_nanos: AtomicU64,
 }
@@ -60,15 +60,15 @@ impl Histogram {
     }
 }
 
-/// The duration below which a share of the counted durations lies, in microseconds; `None`: none was counted. Within a
-/// bucket, durations count as spread evenly.
+/// The duration below which a share of the counted durations lies, in microseconds; `None`: none was counted. The
+/// durations of a bucket are taken as spread evenly over it.
 pub(crate) fn quantile_micros(buckets: &[u64], share: f64) -> Option<u32> {
     let total: u64 = buckets.iter().sum();
     let wanted = share * total as f64;
     let (mut below, mut lower) = (0.0, 0.0);
     for (index, &count) in buckets.iter().enumerate().filter(|(_, count)| **count > 0) {
         lower = if index == 0 { 0.0 } else { BOUNDS_NANOS[index.min(BOUNDS_NANOS.len()) - 1].0 as f64 };
-        // The longest durations have no bound: they count as the last one.
+        // The last bucket has no upper bound: its durations count as the largest bound.
         let upper = BOUNDS_NANOS.get(index).map_or(lower, |(bound, _)| *bound as f64);
         if below + count as f64 >= wanted {
             let within = (wanted - below) / count as f64;

@@ -24,7 +24,8 @@ pub(super) fn write(out: &mut Exposition) {
     }
 }
 
-/// The 14th and 15th field. The second field is a name in parentheses, which may hold any character.
+/// The processor time: the 14th and the 15th field. The second field is a name in parentheses, which may hold any
+/// character.
 fn cpu_ticks(stat: &str) -> Option<u64> {
     let mut after_name = stat.rsplit_once(')')?.1.split_whitespace().skip(11);
     let (user, system): (u64, u64) = (after_name.next()?.parse().ok()?, after_name.next()?.parse().ok()?);

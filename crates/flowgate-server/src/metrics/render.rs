@@ -14,13 +14,13 @@ use crate::service::Service;
 /// The number of rules, from the top, with a label of their own; the others share one label.
 pub(crate) const MAX_RULES: usize = 1000;
 
-// Names that no rule can have.
+// Names that no rule can have, for decisions without a rule of their own.
 pub(crate) const OTHER_RULES: &str = "(other)";
 pub(crate) const NO_RULE: &str = "(none)";
 pub(crate) const BAN_BY_HAND: &str = "(ban)";
 pub(crate) const KEY_LIMITS: &str = "(key)";
 
-/// The text.
+/// The text for Prometheus.
 pub(crate) fn render(service: &Service) -> String {
     let metrics = service.metrics();
     let mut out = Exposition::default();
@@ -118,7 +118,7 @@ fn latencies(out: &mut Exposition, metrics: &Metrics) {
     }
 }
 
-/// Names without values where counters end with the process.
+/// The metrics of the journal; without values where counters end with the process.
 fn journal(out: &mut Exposition, service: &Service) {
     let durable = service.durable.as_ref();
     let status = durable.map(|durable| durable.status());
@@ -165,7 +165,7 @@ fn store(out: &mut Exposition, service: &Service, metrics: &Metrics) {
     shared_store(out, service.shared_stats().unwrap_or_default(), metrics);
 }
 
-/// The shared store; all zero without one.
+/// The metrics of the shared store; all zero without one.
 fn shared_store(out: &mut Exposition, shared: SharedStats, metrics: &Metrics) {
     let help = "1 while the shared store, or a part of it, is away and answers are stopgaps.";
     out.gauge("flowgate_store_degraded", help).sample(&[], u8::from(shared.away > 0));
@@ -252,7 +252,7 @@ fn reloads(out: &mut Exposition, service: &Service, metrics: &Metrics) {
     if let Some(file) = &*reloads.wrong_file.lock() {
         family.sample(&[("file", file)], 1);
     }
-    // The start counts as a success.
+    // The start counts as a successful load.
     let last = match reloads.last_success.load(Relaxed) {
         0 => service.started.as_nanos(),
         nanos => nanos,

@@ -69,7 +69,7 @@ impl Sampler {
         weight_of(noted)
     }
 
-    /// The distance to the next sample if each request is one with a chance of one in `mean`.
+    /// The distance to the next sample if each request is a sample with a probability of one in `mean`.
     fn random_distance(&self, mean: u32) -> u32 {
         // Marsaglia's generator, never zero.
         let mut random = self.random.get();

@@ -15,47 +15,47 @@ use super::subject::Subject;
 use crate::lock::Lock;
 use crate::metrics::Counter;
 
-/// The oldest give way.
+/// The most denials of the ring. New ones replace the oldest.
 pub(crate) const MAX_DENIALS: usize = 1_024;
 
-/// The most bytes of the fields of one.
+/// The most bytes of one denial's fields.
 const MAX_FIELD_BYTES: usize = 512;
 
 /// A denied request.
 #[derive(Clone, Debug)]
 pub(crate) struct DenialEvent {
     pub(crate) at: Time,
-    /// `None`: a limit on a key of the caller's, or a ban by hand.
+    /// The rule that denied; `None`: a limit on an ad hoc key, or a ban by hand.
     pub(crate) rule: Option<Box<str>>,
     /// `limit`, `rule`, `ban` or `ban by hand`.
     pub(crate) by: &'static str,
     pub(crate) action: Box<str>,
     pub(crate) subject: Option<Subject>,
-    /// The fields that are not of the subject.
+    /// The fields that are not part of the subject.
     pub(crate) fields: Vec<(Box<str>, Box<str>)>,
     pub(crate) cost: u64,
-    /// `None`: no wait helps.
+    /// The wait; `None`: no wait helps.
     pub(crate) retry_after: Option<Span>,
-    /// The number of requests that it stands for.
+    /// The number of requests that this sample stands for.
     pub(crate) stands_for: u32,
     pub(crate) degraded: bool,
 }
 
 #[derive(Debug, Default)]
 pub(crate) struct Denials {
-    /// The number of the last one.
+    /// The number of the last denial.
     last: AtomicU64,
     ring: Lock<VecDeque<(u64, DenialEvent)>>,
     /// Samples that were dropped because another thread held the ring.
     pub(super) in_use: Counter,
-    /// Samples that gave way to newer ones.
+    /// Samples that newer ones have replaced.
     pub(super) full: Counter,
 }
 
 /// Denials in their order.
 #[derive(Debug)]
 pub(crate) struct DenialPage {
-    /// What to ask for next.
+    /// The number to ask after next.
     pub(crate) next: u64,
     /// Denials that the reader has missed.
     pub(crate) lost: u64,
@@ -76,8 +76,8 @@ impl Denials {
         ring.push_back((number, denial));
     }
 
-    /// The denials after a number, at most `most`, of one rule where that is given; the newest without a number, and
-    /// with one that was never given, as after a restart.
+    /// The denials after a number, at most `most`, of one rule if that is given. Returns the newest denials without a
+    /// number, and for a number that was never given, such as one from before a restart.
     pub(crate) fn read(&self, after: Option<u64>, rule: Option<&str>, most: usize) -> DenialPage {
         let ring = self.ring.lock();
         let last = self.last.load(Relaxed);
@@ -107,7 +107,8 @@ impl Denials {
     }
 }
 
-/// The fields that are told of a request, at most [`MAX_FIELD_BYTES`]; a longer value is cut, with a `…` at the cut.
+/// The fields of a request that may be shown, at most [`MAX_FIELD_BYTES`]. A longer value is cut, with a `…` at the
+/// cut.
 pub(crate) fn told_fields<'a>(fields: impl Iterator<Item = (&'a str, &'a str)>) -> Vec<(Box<str>, Box<str>)> {
     let mut room = MAX_FIELD_BYTES;
     let mut told = Vec::new();

@@ -30,17 +30,17 @@ pub(crate) use marks::{BanMark, Mark, MarkKind};
 use rings::{RESOLUTIONS, Rings, Steps};
 use rule_places::{Place, RulePlaces};
 
-/// A record that is later than this leaves a gap.
+/// The longest time between two records without a gap in the history.
 const MAX_MISSED_SECONDS: u64 = 3;
 
-/// What is read besides the tallies of rules.
+/// The values that are recorded besides the tallies of rules.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Gauges {
-    /// Decisions without the shared store so far.
+    /// The number of decisions without the shared store so far.
     pub(crate) degraded: u64,
-    /// Bytes of counters in memory.
+    /// The bytes of counters in memory.
     pub(crate) memory: u64,
-    /// Durations so far, by bucket, for each of [`PROTOCOLS`].
+    /// The durations so far, by bucket, for each of [`PROTOCOLS`].
     pub(crate) latencies: [Vec<u64>; PROTOCOLS.len()],
 }
 
@@ -52,25 +52,25 @@ pub(crate) enum Range {
     Day,
 }
 
-/// Counts of successive steps, oldest first; `None`: nothing was measured.
+/// Counts of successive steps, oldest first; `None`: the step was not measured.
 pub(crate) type Series = Vec<Option<StepCounts>>;
 
 /// A part of the history.
 #[derive(Debug)]
 pub(crate) struct HistoryPart {
-    /// Seconds of a step.
+    /// The seconds of a step.
     pub(crate) step: u64,
-    /// The end of the last step, which lasts still.
+    /// The end of the last step, which is still going on.
     pub(crate) end: u64,
     pub(crate) total: Series,
     /// Denials by rules with an action of their own.
     pub(crate) own_action: Vec<Option<u32>>,
     pub(crate) degraded: Vec<Option<u32>>,
     pub(crate) memory: Vec<Option<u64>>,
-    /// For each of [`PROTOCOLS`].
+    /// The latencies of each of [`PROTOCOLS`].
     pub(crate) latencies: [Vec<Latency>; PROTOCOLS.len()],
     pub(crate) rules: Vec<(String, Series)>,
-    /// The rules without a place of their own.
+    /// The counts of all rules without a place of their own.
     pub(crate) other: Series,
     pub(crate) marks: Vec<Mark>,
 }
@@ -97,7 +97,7 @@ pub(crate) struct History {
     rules: RulePlaces,
     pub(super) marks: Marks,
     is_store_away: bool,
-    /// Since when the shared store is as it is; without one, since the start.
+    /// When the shared store last changed between away and back; without a shared store, the start.
     pub(crate) store_since: Time,
 }
 
@@ -121,7 +121,7 @@ impl History {
         }
     }
 
-    /// Marks that other rules are in force, whose names `is_in_force` knows.
+    /// Marks that other rules are in force. `is_in_force` knows their names.
     pub(crate) fn note_rules(&mut self, at: Time, version: Option<u64>, is_in_force: impl Fn(&str) -> bool) {
         self.marks.note(at, MarkKind::Rules { version });
         self.rules.others.retain(|name, _| is_in_force(name));
@@ -246,7 +246,7 @@ mod tests {
             Script { history: History::new(most, Time::from_secs(START)), tallies: Vec::new() }
         }
 
-        /// A rule decides, and the recorder reads after so many seconds since the start.
+        /// Lets a rule decide, and lets the recorder read this number of seconds after the start.
         fn at(&mut self, after: u64, decided: &[(&'static str, u64, u64)]) {
             for &(name, allowed, denied) in decided {
                 let index = self.tallies.iter().position(|(known, _)| *known == name);

@@ -1,7 +1,7 @@
 //! The recorder: a thread that writes the history once a second, just after a second has begun.
 //!
 //! Rule       Requests pay nothing: the recorder reads the tallies that they count anyway.
-//! Rule       Who reads the history records first, so that it holds what has happened until now.
+//! Rule       A reader of the history records first, so that the history holds all events until now.
 
 use std::borrow::Cow;
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};

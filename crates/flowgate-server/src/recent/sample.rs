@@ -25,10 +25,10 @@ const KEPT_AFTER: Span = Span::from_secs(30 * 60);
 /// The most requests that are recorded in a second, before a part of the subjects is left out.
 const MAX_PER_SECOND: u32 = 1_000;
 
-/// What a line takes besides its text.
+/// The bytes of a line besides its text.
 const LINE_BYTES: usize = size_of::<Line>();
 
-/// What is left out.
+/// The fields that are left out.
 const LEFT_OUT: [&str; 2] = ["header.*", "query.*"];
 
 #[derive(Debug)]
@@ -44,9 +44,9 @@ pub(crate) struct Sample {
 #[derive(Debug)]
 struct Recording {
     since: Time,
-    /// `None`: it goes on for ever, and only the last requests are kept.
+    /// When the recording ends; `None`: it has no end, and only the last requests are kept.
     until: Option<Time>,
-    /// The field whose values are kept or left out; empty: all requests are one.
+    /// The field by whose values requests are kept or left out; empty: all requests are kept or left out together.
     by: String,
     one_in: u64,
     lines: VecDeque<Line>,
@@ -71,9 +71,9 @@ impl Line {
 /// A recorded trace.
 #[derive(Clone, Debug)]
 pub(crate) struct RecordedTrace {
-    /// Lines of JSON.
+    /// The lines of the trace, as JSON.
     pub(crate) text: Vec<u8>,
-    /// From the first request to the last.
+    /// The time from the first request to the last.
     pub(crate) length: Span,
     pub(crate) one_in: u64,
     pub(crate) by: String,
@@ -97,7 +97,7 @@ impl Sample {
         self.is_on.load(Relaxed)
     }
 
-    /// Begins a recording in place of an earlier one. `by` is the field whose values are kept or left out.
+    /// Begins a recording in place of an earlier one. `by` is the field by whose values requests are kept or left out.
     pub(crate) fn start(&self, now: Time, length: Option<Span>, by: String) {
         let until = length.map(|length| now + length.min(self.longest));
         let (lines, bytes, one_in) = (VecDeque::new(), 0, 1);
@@ -166,7 +166,7 @@ impl Sample {
         }
     }
 
-    /// How the recording stands, as `/v1/sample` tells it.
+    /// The state of the recording, as `/v1/sample` shows it.
     pub(crate) fn status(&self, now: Time) -> flowgate_api::Sample<'static> {
         self.tick(now);
         let recording = self.recording.lock();
@@ -192,7 +192,7 @@ impl Sample {
         }
     }
 
-    /// What was recorded so far; `None`: nothing.
+    /// The recorded trace so far; `None`: nothing was recorded.
     pub(crate) fn trace(&self) -> Option<RecordedTrace> {
         let recording = self.recording.lock();
         let Recording { lines, by, one_in, .. } = recording.as_ref()?;
@@ -231,7 +231,7 @@ impl Recording {
         self.bytes = self.lines.iter().map(|line| line.text.len() + LINE_BYTES).sum();
         self.in_second = self.lines.iter().rev().take_while(|line| line.second() == self.second).count() as u32;
         if self.one_in >= 1 << 40 {
-            // One subject alone exceeds the bound: the oldest requests leave.
+            // One subject alone exceeds the bound, so the oldest requests are dropped.
             self.in_second = 0;
             self.lines.drain(..self.lines.len() / 2);
             self.bytes = self.lines.iter().map(|line| line.text.len() + LINE_BYTES).sum();
@@ -242,7 +242,7 @@ impl Recording {
 /// A line of a trace.
 fn line(at: Time, fields: &Fields<'_>, cost: u64) -> String {
     let (secs, nanos) = (at.as_nanos() / 1_000_000_000, at.as_nanos() % 1_000_000_000);
-    // Texts as JSON cannot fail.
+    // Writing texts as JSON cannot fail.
     let fields = serde_json::to_string(fields).unwrap_or_default();
     format!(r#"{{"ts":{secs}.{nanos:09},"fields":{fields},"cost":{cost}}}"#)
 }

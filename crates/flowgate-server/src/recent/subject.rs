@@ -3,7 +3,7 @@
 /// The most bytes of a subject's names and values. Clients choose values, so long ones are cut.
 pub(crate) const MAX_SUBJECT_BYTES: usize = 128;
 
-/// Ends a name and a value. A subject that has one in it is shown without.
+/// The character that ends a name and a value. It is removed from names and values that contain it.
 const END: char = '\0';
 
 /// Names and values in one text of bounded length.
@@ -11,7 +11,7 @@ const END: char = '\0';
 pub(crate) struct Subject {
     /// Each name and each value with its [`END`]. A key has an empty name.
     text: Box<str>,
-    /// False if a value was cut or changed, so that it stands for others, too.
+    /// False if a value was cut or changed: other subjects may then look the same.
     pub(crate) is_whole: bool,
 }
 
@@ -29,9 +29,9 @@ impl Subject {
         (!text.is_empty()).then(|| Subject { text: text.into(), is_whole })
     }
 
-    /// A key of a caller's.
+    /// The subject of an ad hoc key.
     pub(crate) fn of_key(key: &[u8]) -> Subject {
-        // A little more than is kept, so that a cut is noticed.
+        // A few bytes more than are kept, so that a cut is noticed.
         let start = String::from_utf8_lossy(&key[..key.len().min(MAX_SUBJECT_BYTES + 4)]);
         let empty = Subject { text: Box::default(), is_whole: true };
         Subject::of_fields(std::iter::once(("", &*start))).unwrap_or(empty)

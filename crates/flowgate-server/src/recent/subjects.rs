@@ -1,4 +1,4 @@
-//! Who asks, is denied, and would be denied by a shadow: the subjects of each rule.
+//! The subjects of each rule: those that ask, those that are denied, and those that a shadow rule would deny.
 //!
 //! State      For each of at most [`MAX_RULES`] rules and each [kind](SubjectKind), the [`Windows`] of [`SUBJECTS`]
 //!            subjects.
@@ -14,13 +14,13 @@ use super::windows::{SeenCount, Windows};
 use crate::lock::Lock;
 use crate::metrics::Counter;
 
-/// The subjects of a list.
+/// The number of subjects in a list.
 pub(crate) const SUBJECTS: usize = 32;
 
-/// The rules with lists.
+/// The number of rules that can have lists.
 const MAX_RULES: usize = 64;
 
-/// The age at which all that a list holds is past.
+/// The age at which every entry of a list has left both windows.
 const PAST: Span = Span::from_secs(120);
 
 /// What happened to a subject's request.
@@ -28,7 +28,7 @@ const PAST: Span = Span::from_secs(120);
 pub(crate) enum SubjectKind {
     Asked,
     Denied,
-    /// A shadow rule would have denied it.
+    /// A shadow rule would have denied the request.
     Shadow,
 }
 
@@ -43,9 +43,9 @@ pub(crate) struct RuleSubjects {
 
 #[derive(Debug)]
 struct Lists {
-    /// By [`SubjectKind`].
+    /// The lists of the rule, by [`SubjectKind`].
     kinds: [Windows<Subject>; 3],
-    /// The last sample.
+    /// The time of the last sample.
     noted: Time,
 }
 
@@ -54,7 +54,7 @@ struct Lists {
 pub(crate) struct SubjectsOfRule {
     /// When counting began; `None`: nothing was counted.
     pub(crate) since: Option<Time>,
-    /// By [`SubjectKind`].
+    /// The subjects, by [`SubjectKind`].
     pub(crate) kinds: [Vec<(Subject, SeenCount)>; 3],
 }
 

@@ -1,4 +1,4 @@
-//! Tries of drafts on the recorded traffic: one at a time.
+//! Tries of drafts on the recorded traffic. One try runs at a time.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
@@ -14,14 +14,14 @@ pub(crate) struct Tries {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TryEnd {
     Finished,
-    /// Another one was under way.
+    /// Another try was under way.
     Refused,
     TooLong,
-    /// Its client has gone.
+    /// The client of the try has left.
     Left,
 }
 
-/// All of them, with their names in the metrics, in the order of their declaration.
+/// All ends, with their names in the metrics, in the order of their declaration.
 pub(super) const TRY_ENDS: [(TryEnd, &str); 4] = [
     (TryEnd::Finished, "finished"),
     (TryEnd::Refused, "refused"),
@@ -39,7 +39,7 @@ impl Tries {
         may_begin
     }
 
-    /// The try that is under way has ended.
+    /// Notes that the try under way has ended.
     pub(crate) fn end(&self, end: TryEnd) {
         self.count(end);
         self.is_under_way.store(false, Relaxed);

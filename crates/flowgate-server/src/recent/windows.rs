@@ -20,7 +20,7 @@ const TWO_WINDOWS: Span = Span::from_secs(120);
 /// How often a key was counted, and when.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SeenCount {
-    /// Too high by at most `error`.
+    /// The count, which is too high by at most `error`.
     pub(crate) count: u64,
     pub(crate) error: u64,
     pub(crate) first: Time,
@@ -128,7 +128,7 @@ mod tests {
     #[test]
     fn the_frequent_stand_out_of_any_crowd() {
         let mut windows = Windows::new(256);
-        // Ten keys have a percent each, the rest is seen once.
+        // Ten keys make one percent of the requests each. Every other key is seen once.
         for n in 0..10_000u64 {
             let key = if n % 10 == 0 { format!("hot {}", n / 10 % 10) } else { format!("cold {n}") };
             windows.note(key, 1, START);

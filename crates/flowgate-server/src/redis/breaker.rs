@@ -1,4 +1,4 @@
-//! The breaker: keeps requests away from a Redis that does not answer, and finds out when it does again.
+//! The breaker: keeps requests away from a Redis server that does not answer, and finds out when it answers again.
 //!
 //! State      Closed, with a score of failures; or open, with the time of the next probe.
 //! Rule       Closed, every failure (an error, or no answer in time) raises the score by one and every success lowers
@@ -13,7 +13,8 @@ use flowgate::{Span, Time};
 /// The score at which the breaker opens: failures minus successes.
 const OPENS_AT: u32 = 5;
 const FIRST_PAUSE: Span = Span::from_millis(50);
-/// Recovery within two seconds leaves room for a probe that fails and a connection to be made.
+/// The longest pause between two probes. Recovery takes at most two seconds, with room for a probe that fails and for a
+/// new connection.
 const LONGEST_PAUSE: Span = Span::from_millis(400);
 
 /// Whether Redis is asked.
@@ -46,14 +47,14 @@ impl Breaker {
         matches!(self.state, State::Open { .. })
     }
 
-    /// A request was answered.
+    /// Notes that a request was answered.
     pub(crate) fn succeeded(&mut self) {
         if let State::Closed { score } = &mut self.state {
             *score = score.saturating_sub(1);
         }
     }
 
-    /// A request failed.
+    /// Notes that a request failed.
     pub(crate) fn failed(&mut self, now: Time) -> Option<Change> {
         match &mut self.state {
             State::Closed { score } if *score + 1 < OPENS_AT => {
@@ -74,7 +75,7 @@ impl Breaker {
         Some(Change::Opened)
     }
 
-    /// Whether to send a probe now. A caller that gets true reports how the probe went.
+    /// True if a probe is to be sent now. The caller then reports how the probe went.
     pub(crate) fn probe(&mut self, now: Time) -> bool {
         match &mut self.state {
             State::Open { probing, next_probe, .. } if !*probing && now >= *next_probe => {
@@ -85,7 +86,7 @@ impl Breaker {
         }
     }
 
-    /// How a probe went.
+    /// Notes how a probe went.
     pub(crate) fn probed(&mut self, succeeded: bool, now: Time) -> Option<Change> {
         let State::Open { pause, .. } = self.state else { return None };
         if succeeded {

@@ -1,9 +1,9 @@
 //! Redis's clock, as this node knows it.
 //!
-//! State      By how much Redis's clock was ahead of this node's monotonic one when its last word about it arrived.
+//! State      How far Redis's clock was ahead of this node's monotonic clock when Redis last told its time.
 //! Rule       Bans on Redis end by this clock, so they last equally long on every node, whatever their wall clocks say.
-//! Bound      It is behind Redis's by no more than the way of that word took, and by the drift of both since; it is not
-//!            ahead. So a ban ends no sooner here than on Redis.
+//! Bound      This clock is never ahead of Redis's. It is behind by at most the time that Redis's reply took, and by the
+//!            drift of both clocks since. So a ban ends no sooner here than on Redis.
 
 use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
 
@@ -12,12 +12,12 @@ use flowgate::{Clock, Time};
 #[derive(Debug)]
 pub(crate) struct RedisClock {
     clock: Clock,
-    /// In nanoseconds.
+    /// How far Redis's clock is ahead, in nanoseconds.
     ahead: AtomicI64,
 }
 
 impl RedisClock {
-    /// Before Redis has said anything, this node's own clock.
+    /// Begins with this node's own clock, until Redis tells its time.
     pub(crate) fn new(clock: Clock) -> RedisClock {
         let redis = RedisClock { ahead: AtomicI64::new(0), clock };
         redis.set(redis.clock.now());
@@ -29,7 +29,7 @@ impl RedisClock {
         Time::from_nanos(monotonic.saturating_add_signed(self.ahead.load(Relaxed)))
     }
 
-    /// Takes note of what Redis's clock said a moment ago.
+    /// Notes what Redis's clock said a moment ago.
     pub(crate) fn set(&self, said: Time) {
         let ahead = i128::from(said.as_nanos()) - i128::from(self.clock.monotonic().as_nanos());
         // Times are below 2^63 nanoseconds, which is the year 2262.

@@ -1,5 +1,5 @@
-//! The deny cache, a layer over a store: what the store has denied is denied here, without asking again, until it could
-//! pass.
+//! The deny cache, a layer over a store: a request that the store has denied is denied here, without asking again, until
+//! it could pass.
 //!
 //! Rule       A `take` or `peek` that the store has denied is denied to every caller that asks the same, with the waits
 //!            that are left.
@@ -25,23 +25,23 @@ use crate::answer::Pending;
 pub(crate) use table::DenyTable;
 use table::TableQuestion;
 
-/// A store, and the denials of it that are remembered.
+/// A store, and its denials that are remembered.
 #[derive(Debug)]
 pub(crate) struct DenyCache<S> {
     /// The store.
     pub(crate) store: S,
-    /// `None`: the cache is switched off.
+    /// The denials; `None`: the cache is switched off.
     table: Option<DenyTable>,
     clock: Clock,
     health: Arc<Health>,
 }
 
-/// What the cache is to know of a question.
+/// What the cache needs to know about a question.
 #[derive(Clone, Debug)]
 pub(crate) struct DenyQuestion {
-    /// `None`: a denial is not to be remembered.
+    /// The entry under which a denial is remembered; `None`: it must not be.
     remembered: Option<TableQuestion>,
-    /// The counters to which the question gives something back.
+    /// The counters to which the question gives units back.
     given_back: SmallVec<[u128; 1]>,
 }
 
@@ -65,23 +65,23 @@ pub(crate) enum Denial {
     Throttle(Throttle, ThrottleReply),
 }
 
-/// A denial without a wait is remembered for as long as any denial is.
+/// The wait of a denial that no wait helps: the table bounds how long it is remembered.
 const LONGEST_WAIT: Span = Span::from_secs(u32::MAX as u64);
 
 impl<S> DenyCache<S> {
-    /// Remembers denials of a store for `longest` at most; not at all without it.
+    /// Remembers denials of a store for at most `longest`; `None`: the cache is switched off.
     pub(crate) fn new(store: S, longest: Option<Span>, clock: Clock, health: Arc<Health>) -> DenyCache<S> {
         DenyCache { store, table: longest.map(DenyTable::new), clock, health }
     }
 
-    /// Ends the answers about the counters of a question that gives something back.
+    /// Forgets the denials about the counters of a question that gives units back.
     pub(crate) fn forget(&self, question: &DenyQuestion) {
         if let Some(table) = &self.table {
             table.end(question.given_back.iter().copied());
         }
     }
 
-    /// The counter that a reset of an ad hoc key gives back.
+    /// The counter to which a reset of an ad hoc key gives back.
     pub(crate) fn key_reset(&self, key: AdHocKey<'_>) -> Option<DenyQuestion> {
         let table = self.table.as_ref()?;
         Some(DenyQuestion::giving_back([table.key_counter(key)].into_iter()))
@@ -123,7 +123,7 @@ impl<S: Store> Store for DenyCache<S> {
         let SentPastCache { deny, sent } = sent;
         let replied = self.store.receive(sent, at).await;
         let (Some(table), Some(deny)) = (&self.table, deny) else { return replied };
-        // What Redis answered to others in between ends here.
+        // Denials that Redis gave to other questions meanwhile are forgotten, too.
         self.forget(deny);
         if let Some(asked) = deny.remembered
             && !replied.degraded
@@ -137,20 +137,20 @@ impl<S: Store> Store for DenyCache<S> {
 }
 
 impl DenyQuestion {
-    /// A question about these counters that gives nothing back. `asked` differs for different questions about the same
-    /// counters.
+    /// A question about these counters that gives nothing back. `asked` differs between different questions about the
+    /// same counters.
     pub(crate) fn about(table: &DenyTable, counters: impl Iterator<Item = u128>, asked: u128) -> DenyQuestion {
         DenyQuestion { remembered: Some(table.question(counters, asked)), given_back: SmallVec::new() }
     }
 
-    /// Gives something back to these counters.
+    /// A question that gives units back to these counters.
     pub(crate) fn giving_back(counters: impl Iterator<Item = u128>) -> DenyQuestion {
         DenyQuestion { remembered: None, given_back: counters.collect() }
     }
 }
 
 impl Denial {
-    /// The wait until the first of the limits that were exceeded lets go; `None`: something else has denied.
+    /// The wait until the first exceeded limit would let the request pass; `None`: a limit did not deny it.
     fn wait(&self) -> Option<Span> {
         match self {
             Denial::Request(decision) if decision.banned_until().is_some() => None,
@@ -163,7 +163,7 @@ impl Denial {
         }
     }
 
-    /// Lets time pass.
+    /// Shortens the waits by the time that has passed.
     fn shorten(&mut self, passed: Span) {
         let less = |wait: Span| Span::from_nanos(wait.as_nanos().saturating_sub(passed.as_nanos()));
         match self {

@@ -64,7 +64,7 @@ pub(crate) struct Local {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Settings {
     pub(crate) memory: MemoryConfig,
-    /// What a rule does that says nothing itself.
+    /// The `on_failure` of rules that set none.
     pub(crate) on_failure: OnFailure,
     pub(crate) share: Share,
 }
@@ -114,7 +114,7 @@ impl Local {
         Local { decider: Decider::new(MemoryStore::new(settings.memory)), settings }
     }
 
-    /// The rules of a policy in this node's shares.
+    /// Compiles the rules of a policy with limits in this node's shares.
     pub(crate) fn compile(&self, policy: &Policy) -> Result<RuleSet, PolicyError> {
         self.decider.compile(&self.settings.in_shares(policy), None)
     }
@@ -148,14 +148,14 @@ impl Local {
         joint
     }
 
-    /// The rule that denies a request while the store is away.
+    /// The rule that denies a request while the store is away, by its `on_failure`.
     fn denying_rule<'p>(&self, plan: &'p OwnedPlan) -> Option<&'p Arc<Rule>> {
         let denies = |rule: &&Arc<Rule>| !rule.is_shadow() && self.settings.on_failure(rule) == OnFailure::Deny;
         plan.limited_by().find(denies).filter(|_| plan.op().asks())
     }
 
-    /// Why this node alone decides as it does: by each rule's `on_failure`; where that is `local`, with its own
-    /// counters, each limit in its share.
+    /// Why this node alone decides as it does: by each rule's `on_failure` and, where that is `local`, by this node's
+    /// counters, with each limit in its share.
     pub(crate) fn explain(
         &self,
         snapshot: &Snapshot,
@@ -214,7 +214,7 @@ impl Settings {
         rule.on_failure.unwrap_or(self.on_failure)
     }
 
-    /// The policy that decides locally: limits in shares, or none where everything passes.
+    /// The policy by which this node decides: limits in shares, or no limits for rules that let everything pass.
     fn in_shares(&self, policy: &Policy) -> Policy {
         let rules = policy.rules.iter().map(|rule| self.rule_in_shares(rule)).collect();
         Policy { rules, lists: policy.lists.clone(), path_spelling: policy.path_spelling }
@@ -245,12 +245,12 @@ impl Settings {
     }
 }
 
-/// The rules in this node's shares, which a snapshot has that was compiled with a shared store.
+/// The rules in this node's shares. A snapshot has them if it was compiled with a shared store.
 fn local(snapshot: &Snapshot) -> &RuleSet {
     snapshot.local_rules.as_ref().unwrap_or(&snapshot.rules)
 }
 
-/// The answer of a limit whose counter cannot be asked.
+/// The decision of a limit whose counter is not asked.
 fn unasked(on_failure: OnFailure) -> flowgate::Decision {
     match on_failure {
         OnFailure::Deny => {

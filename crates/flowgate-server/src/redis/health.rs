@@ -1,4 +1,4 @@
-//! How the shared store is: logged once per change, counted, and reported to the server's readiness.
+//! The health of the shared store: logged once per change, counted, and reported to the server's readiness.
 
 use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -12,37 +12,37 @@ use crate::readiness::Readiness;
 /// What happened to the shared store, and how it stands.
 #[derive(Debug, Default)]
 pub(crate) struct Health {
-    /// Servers whose breaker is open.
+    /// The number of servers whose breaker is open.
     away: AtomicUsize,
     outages: Counter,
     /// Decisions that were made without the store.
     pub(crate) degraded: Counter,
-    /// Requests that were sent, and may have been carried out without an answer.
+    /// Requests that Redis may have carried out, without an answer in time.
     pub(crate) unanswered: Counter,
     /// Values that the script could not read.
     pub(crate) unreadable: Counter,
-    /// Denials that were remembered.
+    /// Questions that the deny cache has answered.
     pub(crate) deny_cache_hits: Counter,
-    /// Where a change is reported. Locked meanwhile, so that readiness learns of changes in their order.
+    /// The readiness that gets each change. It is locked during a report, so that changes arrive in their order.
     readiness: Lock<Option<Readiness>>,
-    /// A server has gone away.
+    /// Wakes tasks when a server goes away.
     outage: Notify,
 }
 
 /// How a store that several nodes share is doing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SharedStats {
-    /// How many Redis servers do not answer and are left alone.
+    /// The number of Redis servers that do not answer and are not asked.
     pub away: u64,
-    /// How often a server stopped answering.
+    /// The number of times that a server stopped answering.
     pub outages: u64,
     /// Decisions that were made without the store.
     pub degraded: u64,
     /// Requests that were sent and had no answer in time, or were lost.
     pub unanswered: u64,
-    /// Values in the store that could not be read and counted as absent.
+    /// Values in the store that could not be read. They counted as absent.
     pub unreadable: u64,
-    /// Denials that were remembered and cost the store nothing.
+    /// Questions that the deny cache has answered, without the store.
     pub deny_cache_hits: u64,
 }
 
@@ -58,7 +58,7 @@ impl Health {
         }
     }
 
-    /// Tells `readiness` from now on whether the store is there.
+    /// Reports to `readiness` from now on whether the store answers.
     pub(crate) fn report_to(&self, readiness: Readiness) {
         if self.away.load(Relaxed) > 0 {
             readiness.degrade(AWAY);
@@ -87,7 +87,7 @@ impl Health {
         self.gone();
     }
 
-    /// A server that was away is back, or has left the cluster.
+    /// Notes that a server that was away is back, or has left the cluster.
     pub(crate) fn gone(&self) {
         let listener = self.readiness.lock();
         if self.away.fetch_sub(1, Relaxed) > 1 {

@@ -1,4 +1,4 @@
-//! A look at a server's settings, once: a Redis that evicts keys forgets counters and bans.
+//! Inspects the settings of each server once: a Redis that evicts keys loses counters and bans.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -30,7 +30,7 @@ impl Servers {
     }
 }
 
-/// The `maxmemory-policy`, where it evicts keys; `None`, too, where the server does not tell.
+/// The `maxmemory-policy` if it evicts keys; `None` also if the server does not tell it.
 fn eviction(info: &Reply) -> Option<&str> {
     let Reply::Text(info) = info else { return None };
     let lines = std::str::from_utf8(info).ok()?.lines();

@@ -43,7 +43,8 @@ const MAX_IN_FLIGHT: usize = 32 * 1024;
 /// A connection that has lived this long is made anew at once when it ends. One that ends sooner may do so again.
 const SETTLED_AFTER: Span = Span::from_millis(400);
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
-/// With the time that an attempt may take, recovery stays well within two seconds.
+/// The longest pause between two attempts to connect. With the time of an attempt, recovery stays well within two
+/// seconds.
 const LONGEST_PAUSE: Duration = Duration::from_millis(400);
 const CONNECT_TIMEOUT: Duration = Duration::from_millis(500);
 
@@ -53,13 +54,13 @@ pub(crate) enum Failure {
     /// There is no connection; nothing was sent.
     #[error("there is no connection")]
     Down,
-    /// Too much is under way; nothing was sent.
+    /// Too many commands are under way; nothing was sent.
     #[error("too many requests are under way")]
     Full,
-    /// It answered that it cannot do it.
+    /// Redis answered with an error.
     #[error("Redis cannot do it")]
     Refused,
-    /// No answer in time.
+    /// No answer came in time.
     #[error("no answer in time")]
     Timeout,
     /// The connection ended before the answer.
@@ -70,10 +71,10 @@ pub(crate) enum Failure {
 /// A reply to come; it is closed when the connection is lost.
 pub(crate) type Arrival = oneshot::Receiver<CommandResult>;
 
-/// What becomes of a command that was sent.
+/// The result of a command that was sent.
 #[derive(Debug)]
 pub(crate) enum CommandResult {
-    /// The reply.
+    /// The reply came in time.
     Reply(Reply),
     /// There was no reply in time. This one arrives if the connection lasts until Redis gives it.
     Late(oneshot::Receiver<Reply>),
@@ -84,7 +85,7 @@ pub(crate) enum CommandResult {
 pub(crate) struct Link {
     shared: Arc<Shared>,
     driver: JoinHandle<()>,
-    /// How often a script was loaded over it.
+    /// How often a script was loaded over this link.
     loads: AtomicU64,
 }
 
@@ -97,12 +98,12 @@ struct Shared {
 #[derive(Debug)]
 struct Queue {
     state: State,
-    /// Commands to be sent, and the waiting ends of their replies.
+    /// The commands to be sent, and the waiting ends of their replies.
     bytes: Vec<u8>,
     waiters: VecDeque<Waiter>,
-    /// Commands without a reply so far, both unsent and sent.
+    /// The number of commands without a reply, sent or not.
     in_flight: usize,
-    /// Wakes the driver, which waits for something to do.
+    /// Wakes the driver when it has something to do.
     driver: Option<Waker>,
 }
 
@@ -124,9 +125,9 @@ struct Waiter {
 #[derive(Debug)]
 enum Kind {
     Request(oneshot::Sender<CommandResult>),
-    /// A request whose caller was told that the deadline is over.
+    /// For a request whose caller was told that the deadline is over.
     Late(oneshot::Sender<Reply>),
-    /// A command whose reply is dropped.
+    /// For nobody: the reply is dropped.
     Unread,
     Probe,
 }
@@ -141,17 +142,17 @@ impl Link {
         Link { shared, driver, loads: AtomicU64::new(0) }
     }
 
-    /// The server at its other end.
+    /// The server at the other end of the link.
     pub(crate) fn node(&self) -> &Node {
         &self.shared.node
     }
 
-    /// Whether the link has ended for good.
+    /// True if the link has ended for good.
     pub(crate) fn has_ended(&self) -> bool {
         self.driver.is_finished()
     }
 
-    /// How often a script was loaded over it, to be handed to [`Link::must_load`].
+    /// How often a script was loaded over this link. Callers hand the number to [`Link::must_load`].
     pub(crate) fn loads(&self) -> u64 {
         self.loads.load(Relaxed)
     }
@@ -203,19 +204,20 @@ impl Drop for Link {
 }
 
 impl Shared {
-    /// There is a connection: what has waited for it can be sent.
+    /// Notes that there is a connection: the commands that waited for it can be sent.
     fn up(&self) {
         self.queue.lock().state = State::Up;
     }
 
-    /// The connection is lost and the link connects again at once: unsent commands wait for the new connection.
+    /// Notes that the connection is lost and that the link connects again at once. Unsent commands wait for the new
+    /// connection.
     fn restart(&self) {
         let mut queue = self.queue.lock();
         queue.state = State::Starting;
         queue.in_flight = queue.waiters.len();
     }
 
-    /// The link has no connection. Dropping the waiters tells their callers.
+    /// Notes that the link has no connection. Dropping the waiters tells their callers.
     fn down(&self) {
         let mut queue = self.queue.lock();
         let waiters = std::mem::take(&mut queue.waiters);
@@ -271,7 +273,7 @@ async fn drive(shared: Arc<Shared>) {
                 shared.down();
                 let (for_all, last_pause) = (node.unreachable(&error.to_string()), pause);
                 pause = longer(pause);
-                // Once, and not while the others are about to find the same.
+                // Logged once, when the pause has grown to the longest. If no link has a connection, the breaker logs that instead.
                 if !for_all && last_pause < pause && pause == LONGEST_PAUSE {
                     tracing::warn!(redis = %node.target, %error, "an event loop has no connection to Redis");
                 }
@@ -297,7 +299,7 @@ async fn connect(
     match timeout(deadline, connecting.as_mut()).await {
         Ok(connected) => connected.unwrap_or(Err(ConnectError::Silent)),
         Err(_) => {
-            // What waits for this connection has waited long enough.
+            // The commands that wait for this connection have waited long enough.
             shared.down();
             connecting.await.unwrap_or(Err(ConnectError::Silent))
         }

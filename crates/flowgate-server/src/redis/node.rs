@@ -26,28 +26,28 @@ use crate::metrics::Counter;
 #[derive(Debug)]
 pub(crate) struct Node {
     pub(crate) target: Target,
-    /// The longest to wait for an answer.
+    /// The longest wait for an answer.
     pub(crate) timeout: Span,
     breaker: Lock<Breaker>,
-    /// Whether the breaker is open, for a reader that changes nothing.
+    /// True if the breaker is open. A copy for readers that change nothing.
     open: AtomicBool,
     probe: Lock<Probe>,
-    /// Where the links lead to, where that is an address.
+    /// The address that the links lead to; `None`: unknown.
     address: Lock<Option<SocketAddr>>,
-    /// How often `address` has changed.
+    /// The number of times that `address` has changed.
     places: AtomicU64,
-    /// How many links have a connection.
+    /// The number of links with a connection.
     pub(crate) connections: Counter,
-    /// Whether its settings were inspected, which happens once.
+    /// True once the settings of the server were inspected.
     pub(crate) is_inspected: AtomicBool,
     health: Arc<Health>,
 }
 
-/// What a probe writes to.
+/// The key that a probe writes to.
 #[derive(Debug)]
 struct Probe {
     prefix: String,
-    /// The number in the hash tag that chooses the slot; `None`: any slot will do.
+    /// The number in the hash tag that chooses the slot; `None`: every slot belongs to the server.
     tag: Option<u32>,
     /// True if the slot did not belong to the server at the last probe.
     is_misplaced: bool,
@@ -56,7 +56,7 @@ struct Probe {
 /// The lifetime of the key that a probe writes, in milliseconds.
 const PROBE_LIFETIME: &[u8] = b"1000";
 
-/// How many tags are tried for one that lies in a slot of the server: ten times as many as there are slots.
+/// The most tags that are tried to find a slot of the server: ten times the number of slots.
 const MOST_TAGS: u32 = 10 * slots::SLOTS as u32;
 
 impl Node {
@@ -68,8 +68,8 @@ impl Node {
         Node { target, timeout, breaker, open, probe, address, places, connections, is_inspected, health }
     }
 
-    /// The time by which deadlines towards Redis are kept: monotonic, whatever clock decides. A step of the wall clock
-    /// neither ends requests under way nor doubles the timeout.
+    /// The time by which deadlines towards Redis are kept. It is monotonic, whatever clock decides: a step of the wall
+    /// clock neither ends requests under way nor doubles the timeout.
     pub(crate) fn now(&self) -> Time {
         Clock::System.monotonic()
     }
@@ -79,12 +79,12 @@ impl Node {
         *self.address.lock()
     }
 
-    /// Which address that is: another number says that links are to lead elsewhere.
+    /// The number of the address. Another number means that links must lead to another address.
     pub(crate) fn place(&self) -> u64 {
         self.places.load(Relaxed)
     }
 
-    /// Notes that a link leads to this address, which the other links then use, too. Returns its place.
+    /// Notes that a link leads to this address, which the other links then use, too. Returns the number of the address.
     pub(crate) fn is_at(&self, address: Option<SocketAddr>) -> u64 {
         let mut known = self.address.lock();
         if *known != address {
@@ -103,13 +103,13 @@ impl Node {
         self.open.load(Relaxed)
     }
 
-    /// How the server stands, for people.
+    /// The state of the server, for people.
     pub(crate) fn standing(&self) -> RedisServer<'static> {
         let state = if self.is_open() { "away" } else { "ready" }.into();
         RedisServer { at: self.target.to_string().into(), state, connections: self.connections.get() }
     }
 
-    /// A request was answered.
+    /// Notes that a request was answered.
     pub(crate) fn succeeded(&self) {
         self.change("", |breaker| {
             breaker.succeeded();
@@ -117,12 +117,12 @@ impl Node {
         });
     }
 
-    /// A request had no answer in time, or an error as its answer.
+    /// Notes that a request had no answer in time, or got an error.
     pub(crate) fn failed(&self, now: Time) {
         self.change("it does not answer in time, or with errors", |breaker| breaker.failed(now));
     }
 
-    /// A link gets no connection; true when no link has one.
+    /// Notes that a link gets no connection; true if no link has one.
     pub(crate) fn unreachable(&self, why: &str) -> bool {
         let for_all = self.connections.get() == 0;
         if for_all {
@@ -131,13 +131,13 @@ impl Node {
         for_all
     }
 
-    /// The server does not serve.
+    /// Notes that the server does not serve.
     pub(crate) fn trip(&self, why: &str) {
         let now = self.now();
         self.change(why, |breaker| breaker.trip(now));
     }
 
-    /// Whether to send a probe now.
+    /// True if a probe is to be sent now.
     pub(crate) fn may_probe(&self, now: Time) -> bool {
         let mut may = false;
         if self.is_open() {
@@ -149,7 +149,7 @@ impl Node {
         may
     }
 
-    /// A probe was answered.
+    /// Notes the reply to a probe.
     pub(crate) fn probed(&self, reply: &Reply) {
         match reply {
             Reply::Text(text) if text == b"OK" => {
@@ -164,7 +164,7 @@ impl Node {
         }
     }
 
-    /// A probe has failed.
+    /// Notes that a probe has failed.
     pub(crate) fn probe_failed(&self, why: &str) {
         tracing::debug!(redis = %self.target, error = why, "Redis is still away");
         let now = self.now();
@@ -177,7 +177,7 @@ impl Node {
         wire::command(out, &[b"SET", &key, b"1", b"PX", PROBE_LIFETIME]);
     }
 
-    /// In a cluster: probes are to write to one of the slots for which `is_own` holds.
+    /// In a cluster, lets probes write to a slot for which `is_own` holds.
     pub(crate) fn probe_in(&self, is_own: impl Fn(u16) -> bool) {
         let mut probe = self.probe.lock();
         if probe.tag.is_some() && !probe.is_misplaced && is_own(slots::slot_of(&probe.key())) {
@@ -219,7 +219,7 @@ impl Probe {
 
 impl Drop for Node {
     fn drop(&mut self) {
-        // A cluster that no longer has this server does not miss it.
+        // A server that has left the cluster no longer counts as away.
         if self.is_open() {
             self.health.gone();
         }

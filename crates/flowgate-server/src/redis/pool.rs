@@ -34,7 +34,7 @@ impl Pool {
         self.link_even_if_open()
     }
 
-    /// While the breaker is open: lets every link check whether to send a probe. The link that saw the failure may have
+    /// While the breaker is open, lets every link check whether to send a probe. The link that saw the failure may have
     /// no connection.
     pub(crate) fn wake(&self) {
         if self.node.is_open() {
@@ -47,7 +47,7 @@ impl Pool {
     pub(crate) fn link_even_if_open(&self) -> Result<Arc<Link>, Failure> {
         let runtime = Handle::try_current().map_err(|_| Failure::Down)?;
         let id = runtime.id();
-        // A list that lost an entry to a panic is still a list.
+        // A panic may lose an entry of the list, but never leaves half of one.
         let mut links = self.links.lock();
         if let Some((_, link)) = links.iter().find(|(of, _)| *of == id) {
             return Ok(Arc::clone(link));

@@ -24,51 +24,51 @@ pub(crate) use outcomes::OutcomesQuestion;
 pub(crate) use rules::{ExplainQuestion, OwnedRuleQuestion, RuleQuestion};
 pub(crate) use throttle::ThrottleQuestion;
 
-/// What is asked, while the caller waits for it to be sent.
+/// A question that borrows from its caller, until it is sent.
 pub(crate) trait Question {
     type Owned: LocalQuestion;
 
-    /// The same without borrows.
+    /// The same question without borrows.
     fn to_owned(&self) -> Self::Owned;
 
-    /// What the deny cache is to know of it; `None`: it meets no counter whose denial can be remembered.
+    /// What the deny cache needs to know about the question; `None`: no denial of it can be remembered.
     fn deny_question(&self, _: &DenyTable) -> Option<DenyQuestion> {
         None
     }
 
-    /// The reply of a denial that was remembered for this question.
+    /// The reply that follows from a remembered denial of this question.
     fn recall(&self, _: Denial) -> Option<<Self::Owned as OwnedQuestion>::Reply> {
         None
     }
 }
 
-/// What awaits the reply of Redis.
+/// A question that awaits the reply of Redis.
 pub(crate) trait OwnedQuestion: Send + Sync + 'static {
     type Reply: Send + 'static;
 
-    /// What Redis is asked.
+    /// The question as the engine writes it for Redis.
     fn asked(&self) -> &dyn RedisQuestion;
 
     /// The reply that follows from what Redis answers to the one call, or to the calls of all groups. `decider` lists
-    /// the bans that it starts.
+    /// the bans that the answers start.
     fn conclude(&self, decider: &Decider, answers: &[&[i64]]) -> Result<Self::Reply, ReplyError>;
 }
 
-/// What this node can answer itself while Redis is away.
+/// A question that this node can answer itself while Redis is away.
 pub(crate) trait LocalQuestion: OwnedQuestion {
     /// The reply by this node's own counters and by `on_failure`.
     fn decide(&self, local: &Local, at: Reading) -> Self::Reply;
 
-    /// Whether a charge in Redis stands if this node has replied so without it: the request passes.
+    /// True if a charge in Redis stands after this node has given `reply` without Redis: the request passes.
     fn keeps_charge(reply: &Self::Reply) -> bool;
 
-    /// The denial that may be remembered, if it is one.
+    /// The denial in a reply that may be remembered; `None`: the reply is not such a denial.
     fn denied(&self, _: &Self::Reply) -> Option<Denial> {
         None
     }
 }
 
-/// A reply, and whether this node has decided it alone.
+/// A reply, and whether this node has made it without Redis.
 pub(crate) struct StoreReply<R> {
     pub(crate) reply: R,
     pub(crate) degraded: bool,
@@ -80,12 +80,12 @@ pub(crate) trait InFlightQuestion<Q>: Send {
     fn question(&self) -> &Arc<Q>;
 }
 
-/// A store that answers at once or later. Layers of it compose.
+/// A store that answers at once or later. Stores are composed in layers.
 pub(crate) trait Store: Send + Sync {
     /// A question under way.
     type Sent<Q: LocalQuestion>: InFlightQuestion<Q>;
 
-    /// Sends a question, unless the reply is known without.
+    /// Sends a question, unless the layer knows the reply.
     fn send<Q: Question>(
         &self,
         question: &Q,

@@ -20,15 +20,15 @@ use super::servers::Servers;
 use super::slots::{self, Elsewhere};
 use super::wire::{self, Reply};
 
-/// Something to be sent: written anew each time.
+/// A command, which is written anew for each attempt to send it.
 pub(crate) trait Command {
     /// Appends the command.
     fn write(&self, out: &mut Vec<u8>);
 
-    /// The keys that it names.
+    /// The keys that the command names.
     fn keys(&self) -> Vec<&[u8]>;
 
-    /// The script that it calls, if it does.
+    /// The script that the command calls; `None`: it calls none.
     fn script(&self) -> Option<&'static Script> {
         None
     }
@@ -93,11 +93,11 @@ pub(crate) struct SentCommand {
     loads: u64,
 }
 
-/// Why a command has no reply, and what may still come.
+/// Why a command has no reply, and the reply that may still come.
 #[derive(Debug)]
 pub(crate) struct CommandFailure {
     pub(crate) why: Failure,
-    /// The reply that comes too late, if it comes.
+    /// The reply that may come too late.
     pub(crate) late: Option<Late>,
 }
 
@@ -107,17 +107,17 @@ impl From<Failure> for CommandFailure {
     }
 }
 
-/// A reply that comes too late, if it comes.
+/// A reply that may come too late.
 #[derive(Debug)]
 pub(crate) enum Late {
-    /// To a command that the link has given up.
+    /// The reply to a command that the link has given up.
     Expired(oneshot::Receiver<Reply>),
-    /// To one that was sent again, for which the link waits longer than the request does.
+    /// The reply to a command that was sent again. The link waits longer for it than the request does.
     UnderWay(Arrival),
 }
 
 impl Late {
-    /// Waits for it; `None`: the connection was lost.
+    /// Waits for the reply; `None`: the connection was lost.
     pub(crate) async fn reply(self) -> Option<Reply> {
         match self {
             Late::Expired(reply) => reply.await.ok(),
@@ -129,13 +129,13 @@ impl Late {
     }
 }
 
-/// How often a command may be sent again. A slot that moves twice in a blink is already rare.
+/// The most attempts to send a command. A slot seldom moves even twice during one request.
 const MOST_TRIES: usize = 5;
 
-/// How long keys of one subject may be in two places.
+/// The pause before a command is sent again while the keys of one subject are in two places.
 const BETWEEN_PLACES: Duration = Duration::from_millis(5);
 
-/// How long a key is kept that was made empty so that all keys of a command exist.
+/// The lifetime of a key that was made empty so that all keys of a command exist, in milliseconds.
 const EMPTY_FOR_MILLIS: &[u8] = b"1000";
 
 impl Servers {
@@ -144,14 +144,14 @@ impl Servers {
         Route::straight(self.pool_of(key)?.link()?).send(command)
     }
 
-    /// As [`Servers::send`], even while the server is left alone: what is taken back is taken back from a server that
-    /// has just answered, if late.
+    /// As [`Servers::send`], also while the breaker of the server is open. Rollbacks need that: they go to a server
+    /// that has just answered, if late.
     pub(crate) fn send_even_if_open(&self, key: &[u8], command: &impl Command) -> Result<SentCommand, Failure> {
         Route::straight(self.pool_of(key)?.link_even_if_open()?).send(command)
     }
 
-    /// Awaits the reply; `command` gives the command once more where the first was not carried out. A reply is never
-    /// an error.
+    /// Awaits the reply. `command` makes the command anew if the server did not carry out the first one. The reply is
+    /// never an error.
     pub(crate) async fn reply<C: Command>(
         &self,
         sent: &mut SentCommand,
@@ -191,7 +191,7 @@ impl Servers {
                 (None, Some(script)) if error.starts_with("NOSCRIPT") => {
                     if route.link.must_load(loads) {
                         let load: [&[u8]; 3] = [b"SCRIPT", b"LOAD", script.source.as_bytes()];
-                        // What is sent behind it finds the script.
+                        // Commands that are sent after the load find the script.
                         drop(route.link.send(1, |out| wire::command(out, &load))?);
                     }
                 }
@@ -202,13 +202,13 @@ impl Servers {
             }
             let left = deadline.since(route.link.node().now());
             if left.is_zero() {
-                // A command that is sent now could still count, although its caller gets a timeout.
+                // Redis could still carry out a command that is sent now, although its caller gets a timeout.
                 return Err(Failure::Timeout.into());
             }
             let sent = route.send(&command)?;
             loads = sent.loads;
             let mut arrival = sent.arrival;
-            // Few get here, so a timer for each does no harm.
+            // Redirects are rare, so a timer for each costs little.
             match timeout(Duration::from_nanos(left.as_nanos()), received(&mut arrival)).await {
                 Ok(Ok(Reply::Error(next))) => error = next,
                 Ok(replied) => return replied,
@@ -218,17 +218,17 @@ impl Servers {
         Err(Failure::Refused.into())
     }
 
-    /// The link to where a server points to.
+    /// The link to the server that an error points to.
     fn link_elsewhere(&self, route: &Route, host: Option<&str>, port: u16) -> Result<Arc<Link>, Failure> {
         let pool = self.pool_elsewhere(&route.link.node().target, host, port).ok_or(Failure::Refused)?;
         pool.link()
     }
 }
 
-/// The way that a command goes.
+/// The link over which a command is sent, and how.
 struct Route {
     link: Arc<Link>,
-    /// To a server to which the key's slot is moving: each command says that it knows.
+    /// True if the key's slot is moving to this server: `ASKING` precedes each command.
     asking: bool,
 }
 

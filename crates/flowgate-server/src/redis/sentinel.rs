@@ -29,7 +29,7 @@ const ANSWER_TIMEOUT: Duration = Duration::from_millis(500);
 #[derive(Debug)]
 pub(crate) struct Sentinels {
     master: Arc<str>,
-    /// How to connect to the servers that they name; its own address is unused.
+    /// How to connect to the servers that sentinels name. Its own address is unused.
     server: Target,
     sentinels: Vec<Arc<Mutex<Sentinel>>>,
     followed: Mutex<FollowedServer>,
@@ -46,7 +46,7 @@ struct FollowedServer {
 struct Sentinel {
     target: Target,
     connection: Option<Box<dyn Stream>>,
-    /// Why it did not answer the last time.
+    /// Why the sentinel did not answer the last time.
     trouble: Option<String>,
 }
 
@@ -55,7 +55,7 @@ struct Sentinel {
 struct View {
     host: String,
     port: u16,
-    /// The number of the failover that made it the master; a greater number is newer.
+    /// The number of the failover that made the server the master. A greater number is newer.
     epoch: u64,
 }
 
@@ -82,7 +82,7 @@ impl Sentinels {
         let answers = self.ask_all().await;
         let views: Vec<Option<&View>> = answers.iter().map(|answer| answer.as_ref().ok()).collect();
         if let Some(followed) = &mut followed.view {
-            // After a failover and one back, the address is the same and older views of the other one are outdated.
+            // After a failover and one back, the address is the same, and views with the other address are outdated.
             followed.epoch =
                 confirmed_epoch(&views, followed).map_or(followed.epoch, |epoch| epoch.max(followed.epoch));
         }
@@ -110,7 +110,7 @@ impl Sentinels {
         }
     }
 
-    /// The answers of all sentinels, or what is wrong with each.
+    /// The answers of all sentinels, or the error of each.
     async fn ask_all(&self) -> Vec<Result<View, String>> {
         let mut asked = JoinSet::new();
         for sentinel in &self.sentinels {
@@ -175,8 +175,8 @@ fn is_same(one: &View, other: &View) -> bool {
     (&one.host, one.port) == (&other.host, other.port)
 }
 
-/// The newest epoch in which more than half of the sentinels see the server that is followed. One sentinel alone must
-/// not make the epoch so new that the others' next failover is taken for an old one.
+/// The newest epoch in which more than half of the sentinels see the server that the node follows. One sentinel alone
+/// must not raise the epoch: the next failover would then look old.
 fn confirmed_epoch(views: &[Option<&View>], followed: &View) -> Option<u64> {
     let mut epochs: Vec<u64> =
         views.iter().flatten().filter(|view| is_same(view, followed)).map(|view| view.epoch).collect();
@@ -184,10 +184,11 @@ fn confirmed_epoch(views: &[Option<&View>], followed: &View) -> Option<u64> {
     epochs.get(views.len() / 2).copied()
 }
 
-/// The servers to try, best first: those of the newest epoch up to the one that is followed already.
+/// The servers to try, best first: those of the newest epochs, down to the server that the node follows. An epoch that is
+/// not newer than the node's counts only if all sentinels agree.
 fn candidates<'v>(views: &[Option<&'v View>], followed: Option<&View>) -> Vec<&'v View> {
     let mut known: Vec<&View> = views.iter().copied().flatten().collect();
-    // Stable: of equal epochs the first sentinel's goes first.
+    // The sort is stable: of equal epochs the first sentinel's view comes first.
     known.sort_by_key(|view| std::cmp::Reverse(view.epoch));
     let all_agree = known.len() == views.len() && known.windows(2).all(|pair| is_same(pair[0], pair[1]));
     let mut candidates: Vec<&View> = Vec::new();
@@ -203,7 +204,7 @@ fn candidates<'v>(views: &[Option<&'v View>], followed: Option<&View>) -> Vec<&'
     candidates
 }
 
-/// What a sentinel's replies say; `None`: they have another form.
+/// The view in a sentinel's replies; `None`: the replies have another form.
 fn view(address: &Reply, details: &Reply) -> Option<View> {
     let (Reply::List(address), Reply::List(details)) = (address, details) else { return None };
     let [Reply::Text(host), Reply::Text(port)] = address.as_slice() else { return None };
@@ -239,7 +240,7 @@ mod tests {
         View { host: host.to_owned(), port: 6379, epoch }
     }
 
-    /// Which hosts are tried, by what the sentinels say (`-`: nothing) and what is followed.
+    /// Checks which hosts are tried, by the sentinels' views (`-`: no view) and the server that the node follows.
     #[track_caller]
     fn check(views: &str, followed: &str, expected: &str) {
         let view = |text: &str| text.split_once('@').map(|(host, epoch)| seen(host, epoch.parse().unwrap()));
@@ -286,7 +287,8 @@ mod tests {
         assert_eq!((confirmed(&[3], 0), confirmed(&[], 3)), (Some(3), None));
         let other = seen("b", 9);
         assert_eq!(confirmed_epoch(&[Some(&other), Some(&other), Some(&other)], &seen("a", 1)), None);
-        // Followed since epoch 1, and again in epoch 3 after a failover there and back: an old view moves nothing.
+        // The node follows `a` since epoch 1, and again in epoch 3 after a failover there and back: an old view moves
+        // nothing.
         check("a@3 b@2 a@3", "a@3", "");
     }
 

@@ -35,14 +35,14 @@ pub(crate) struct Servers {
     timeout: Span,
     prefix: String,
     health: Arc<Health>,
-    /// By address, those of the map and those that a server has pointed to.
+    /// The links to each server, by address: those of the map, and those that a server has pointed to.
     pub(super) pools: Lock<HashMap<String, Arc<Pool>>>,
     /// The one server, or the servers of all slots; `None`: not known yet.
     map: ArcSwapOption<Map>,
     asking: AtomicBool,
     /// True while the sentinels name no master, which counts as a server that is away.
     is_lost: AtomicBool,
-    /// A server has pointed elsewhere.
+    /// Wakes the task that asks the cluster, after a server has pointed elsewhere.
     outdated: Notify,
 }
 
@@ -60,7 +60,7 @@ pub(crate) struct Common<'a> {
 }
 
 impl Servers {
-    /// One server.
+    /// A store of one server.
     pub(crate) fn one(target: Target, common: Common<'_>) -> Servers {
         let servers = Servers::new(vec![target.clone()], false, common);
         let pool = servers.pool_at(&target);
@@ -68,12 +68,12 @@ impl Servers {
         servers
     }
 
-    /// A cluster some of whose servers are known.
+    /// A store on a cluster. `seeds` are some of its servers.
     pub(crate) fn cluster(seeds: Vec<Target>, common: Common<'_>) -> Servers {
         Servers::new(seeds, true, common)
     }
 
-    /// The master that sentinels name.
+    /// A store on the master that sentinels name.
     pub(crate) fn behind(sentinels: Sentinels, common: Common<'_>) -> Servers {
         Servers { sentinels: Some(sentinels), ..Servers::new(Vec::new(), false, common) }
     }
@@ -89,14 +89,14 @@ impl Servers {
         self.sentinels.is_some()
     }
 
-    /// The servers that are known, as this node sees them, by address.
+    /// The state of each known server as this node sees it, by address.
     pub(crate) fn standings(&self) -> Vec<RedisServer<'static>> {
         let mut standings: Vec<_> = self.pools.lock().values().map(|pool| pool.node.standing()).collect();
         standings.sort_by(|a, b| a.at.cmp(&b.at));
         standings
     }
 
-    /// Whether it is known where keys are.
+    /// True if the servers of the keys are known.
     pub(crate) fn is_known(&self) -> bool {
         self.map.load().is_some()
     }
@@ -110,14 +110,15 @@ impl Servers {
         }
     }
 
-    /// The links to a server that another has pointed to; `host` is that one's where it names none.
+    /// The links to a server that another server has pointed to. If `host` is missing, it is the host of that other
+    /// server.
     pub(crate) fn pool_elsewhere(&self, pointed_by: &Target, host: Option<&str>, port: u16) -> Option<Arc<Pool>> {
         let host = host.or_else(|| pointed_by.host())?;
         Some(self.pool_at(&pointed_by.at(host, port)))
     }
 
     fn pool_at(&self, target: &Target) -> Arc<Pool> {
-        // Entries are put in and taken out whole.
+        // Each entry is inserted and removed in one step.
         let mut pools = self.pools.lock();
         let make = || {
             let node = Node::new(target.clone(), self.timeout, &self.prefix, Arc::clone(&self.health));
@@ -126,21 +127,21 @@ impl Servers {
         Arc::clone(pools.entry(target.to_string()).or_insert_with(make))
     }
 
-    /// Takes note that what is known of the cluster is outdated.
+    /// Notes that the map of the cluster is outdated.
     pub(crate) fn ask_around(&self) {
         self.outdated.notify_one();
     }
 
-    /// Waits until what is known of the cluster is outdated.
+    /// Waits until the map of the cluster is outdated.
     pub(crate) async fn is_outdated(&self) {
         self.outdated.notified().await;
     }
 
-    /// Connects, and finds out which server has which slots. Of several callers at the same time one does it.
+    /// Connects, and finds out which server has which slots. Of several callers at the same time, one does the work.
     pub(crate) async fn look_around(&self) {
         self.pools.lock().values().for_each(|pool| pool.wake());
         if !self.is_cluster {
-            // Whether it connects is seen when something is sent.
+            // A failure to connect shows when a command is sent.
             let _ = self.map.load().as_deref().map(|map| match map {
                 Map::One(pool) => pool.link_even_if_open().map(drop),
                 Map::Slots(_) => Ok(()),
@@ -150,7 +151,7 @@ impl Servers {
         if self.asking.swap(true, SeqCst) {
             return;
         }
-        // Also when the caller gives up.
+        // The mark is removed also when the caller gives up.
         let _done = Done(&self.asking);
         let known: Vec<Target> = {
             let pools = self.pools.lock();
@@ -164,7 +165,7 @@ impl Servers {
         }
     }
 
-    /// Asks the sentinels, and moves to the master that they name if it is another one.
+    /// Asks the sentinels, and moves to the master that they name if it is another server.
     pub(crate) async fn ask_sentinels(&self) {
         let Some(sentinels) = &self.sentinels else { return };
         match sentinels.ask().await {
@@ -186,7 +187,7 @@ impl Servers {
 
     fn follow(&self, target: &Target) {
         let pool = self.pool_at(target);
-        // Whether it connects is seen when something is sent.
+        // A failure to connect shows when a command is sent.
         let _ = pool.link_even_if_open();
         self.map.store(Some(Arc::new(Map::One(Arc::clone(&pool)))));
         *self.pools.lock() = HashMap::from([(target.to_string(), pool)]);
@@ -197,7 +198,7 @@ impl Servers {
         let arrival = link.send(1, |out| wire::command(out, &[b"CLUSTER", b"SLOTS"])).ok()?;
         let CommandResult::Reply(reply) = arrival.await.ok()? else { return None };
         let parts = slots::parts(&reply)?;
-        // A server that lost its place in the cluster knows of no slots.
+        // A server that has left the cluster lists no slots.
         (!parts.is_empty()).then_some(parts)
     }
 

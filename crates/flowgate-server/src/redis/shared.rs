@@ -34,11 +34,11 @@ use crate::service::{JointRequest, Reset, Snapshot, StoreAway, plan_joint};
 /// Counters that several nodes share.
 #[derive(Debug)]
 pub(crate) struct SharedStore {
-    /// Keeps the bans. Its counters are not used.
+    /// Keeps the bans. The counters of this decider are not used.
     decider: Arc<Decider>,
     store: DenyCache<Failover>,
     pub(crate) redis: Arc<RedisStore>,
-    /// What this node has read of the bans by hand.
+    /// This node's copy of the bans by hand.
     bans: Lock<BanCopy>,
     /// Redis's clock, by which bans end.
     redis_clock: RedisClock,
@@ -66,11 +66,11 @@ impl<Q: LocalQuestion> SentQuestion<Q> {
 /// A reply that is known, or the question that was sent for it.
 pub(crate) type PendingReply<Q> = Pending<<Q as OwnedQuestion>::Reply, SentQuestion<Q>>;
 
-/// How often a node looks for bans by hand that others have imposed.
+/// The time between two reads of bans by hand that other nodes have imposed.
 const BAN_REFRESH_PERIOD: Duration = Duration::from_secs(1);
-/// How often it asks sentinels where the master is.
+/// The time between two questions to sentinels where the master is.
 const SENTINEL_PERIOD: Duration = Duration::from_secs(1);
-/// How often it looks for a server that took over from one that is away.
+/// The time between two looks for a server that took over from one that is away.
 const TAKEOVER_CHECK_PERIOD: Duration = Duration::from_millis(250);
 
 impl SharedStore {
@@ -97,7 +97,7 @@ impl SharedStore {
         SharedStore { decider, store, redis, bans: Lock::default(), redis_clock }
     }
 
-    /// Connects, and looks after the store for as long as it is there. Must be called on a runtime, which does that.
+    /// Connects, and maintains the store while it has an owner. Must be called on a runtime, which does the work.
     pub(crate) fn watch(self: &Arc<SharedStore>) {
         self.watch_sentinels();
         let store = Arc::downgrade(self);
@@ -107,11 +107,11 @@ impl SharedStore {
                 store.redis.servers.look_around().await;
                 if since_refresh >= BAN_REFRESH_PERIOD {
                     since_refresh = Duration::ZERO;
-                    // Bans that cannot be read now are read a second later; that Redis is away is reported elsewhere.
+                    // Bans that cannot be read now are read a second later. The breaker reports that Redis is away.
                     let _ = store.refresh_bans().await;
                 }
                 store.redis.servers.inspect().await;
-                // A store that has no other owner ends with the next look.
+                // A store without another owner ends at the next look.
                 let pause = if store.needs_looking_after() { TAKEOVER_CHECK_PERIOD } else { BAN_REFRESH_PERIOD };
                 let _ = timeout(pause, store.redis.servers.is_outdated()).await;
                 drop(store);
@@ -120,7 +120,7 @@ impl SharedStore {
         });
     }
 
-    /// Asks the sentinels, if there are any, for as long as the store is there.
+    /// Asks the sentinels, if there are any, while the store has an owner.
     fn watch_sentinels(self: &Arc<SharedStore>) {
         if !self.redis.servers.has_sentinels() {
             return;
@@ -138,7 +138,7 @@ impl SharedStore {
         });
     }
 
-    /// Whether a cluster or the sentinels may have found a server to take over from one that is away.
+    /// True if a server is away, and a cluster or the sentinels may name another one in its place.
     fn needs_looking_after(&self) -> bool {
         !self.redis.servers.is_known() || self.stats().away > 0
     }
@@ -173,7 +173,7 @@ impl SharedStore {
         }
     }
 
-    /// Gives back what this node alone has granted.
+    /// Gives back units that this node alone has granted.
     pub(crate) fn give_back_alone(&self, snapshot: &Snapshot, request: &Request<'_>, at: Reading) {
         let plan = self.decider.plan(&snapshot.rules, Op::Refund, request, self.redis_time());
         self.local().decide(snapshot, &OwnedPlan::new(&snapshot.rules, &plan, request), request, at);
@@ -210,7 +210,7 @@ impl SharedStore {
         answer(self.ask(&question, at))
     }
 
-    /// Forgets what matching rules have counted for the request's subjects. Answers what a peek of cost 0 answers then.
+    /// Resets what matching rules have counted for the request's subjects, and answers as a peek of cost 0 after it.
     pub(crate) fn reset(
         self: &Arc<Self>,
         snapshot: &Arc<Snapshot>,
@@ -218,13 +218,13 @@ impl SharedStore {
         at: Reading,
     ) -> Answer<Reset<Decision>> {
         let calls = self.decider.reset_calls_by(&snapshot.rules, &self.redis.prefix, ScriptTime::Redis, request);
-        // With their script: a reset that had to be sent again would come after the peek.
+        // The reset brings its script along: a reset that had to be sent again would come after the peek.
         let send = |call: ScriptCall| Ok((self.redis.send_with_script(&call)?, call));
         let resets: Result<Vec<_>, Failure> = calls.into_iter().map(send).collect();
         let plan = self.decider.plan(&snapshot.rules, Op::Refund, request, at.now);
         let deny = DenyQuestion::giving_back(plan.hits().iter().map(|hit| hit.key().bits()));
         self.store.forget(&deny);
-        // Sent after the resets, over the same links.
+        // The peek is sent after the resets, over the same links.
         let peek = answer(self.decide(snapshot, Op::Peek, &request.clone().cost(0), at));
         let store = Arc::clone(self);
         Answer::later(async move {
@@ -249,7 +249,7 @@ impl SharedStore {
         }
     }
 
-    /// Asks what only Redis can answer.
+    /// Asks a question that only Redis can answer.
     pub(crate) fn ask_redis<Q: OwnedQuestion>(
         self: &Arc<Self>,
         question: Q,
@@ -295,7 +295,7 @@ impl SharedStore {
     }
 }
 
-/// The reply, for a caller that notes nothing.
+/// The reply, for a caller that does not count it.
 fn answer<Q: LocalQuestion>(pending: PendingReply<Q>) -> Answer<Q::Reply> {
     match pending {
         Pending::Now(reply) => Answer::Now(reply),

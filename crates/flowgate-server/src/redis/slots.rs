@@ -5,7 +5,7 @@
 
 use super::wire::Reply;
 
-/// How many slots a cluster has.
+/// The number of slots of a cluster.
 pub(crate) const SLOTS: u16 = 16384;
 
 /// The slot of a key.
@@ -34,17 +34,17 @@ fn crc16(bytes: &[u8]) -> u16 {
     crc
 }
 
-/// Slots that a server has, as a cluster tells it.
+/// The slots of a server, as the cluster lists them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Part {
     pub(crate) first: u16,
     pub(crate) last: u16,
-    /// `None`: the server that was asked.
+    /// The host of the server; `None`: the server that was asked.
     pub(crate) host: Option<String>,
     pub(crate) port: u16,
 }
 
-/// What the reply to `CLUSTER SLOTS` says of the servers that take writes; `None`: the reply has another form.
+/// The slots of the servers that take writes, in the reply to `CLUSTER SLOTS`; `None`: the reply has another form.
 pub(crate) fn parts(reply: &Reply) -> Option<Vec<Part>> {
     let Reply::List(ranges) = reply else { return None };
     let part = |range: &Reply| {
@@ -67,19 +67,19 @@ pub(crate) fn parts(reply: &Reply) -> Option<Vec<Part>> {
 /// A server that an error points to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Elsewhere {
-    /// The slot lives there now.
+    /// The slot belongs to that server now.
     Moved { slot: u16, host: Option<String>, port: u16 },
-    /// This key may be there already, while its slot moves: to be asked for this once.
+    /// The slot is moving, and this key may already be on that server. Only this command is to be sent there.
     Ask { host: Option<String>, port: u16 },
-    /// Some keys are here and some there: the command is sent again after a pause.
+    /// Some keys are on one server and some on another: the command is sent again after a pause.
     Nowhere,
 }
 
-/// Where an error says that a command belongs. It has not been carried out, so sending it there sends it once.
+/// Where an error says that a command belongs. The server has not carried the command out, so it runs only once.
 pub(crate) fn elsewhere(error: &str) -> Option<Elsewhere> {
     let mut words = error.split(' ');
     let kind = words.next()?;
-    // A long log has a key of its own, which may have moved before its subject has; the script counts nothing then.
+    // A long log has a key of its own, which may move before its subject does. The script then counts nothing.
     if kind == "TRYAGAIN" || error.contains("attempted to access a non local key") {
         return Some(Elsewhere::Nowhere);
     }
@@ -101,7 +101,7 @@ mod tests {
 
     #[test]
     fn keys_have_the_slots_that_redis_gives_them() {
-        // As `CLUSTER KEYSLOT` answers.
+        // The slots that `CLUSTER KEYSLOT` returns.
         for (key, slot) in [("123456789", 12739), ("foo", 12182), ("{foo}bar", 12182), ("a{foo}{bar}", 12182)] {
             assert_eq!(slot_of(key.as_bytes()), slot, "{key}");
         }

@@ -23,7 +23,7 @@ use super::redirect::{Command, CommandFailure, Late, SentCommand, WithScript};
 use super::servers::Servers;
 use super::wire::Reply;
 
-/// Redis, and what the keys in it begin with.
+/// Redis, and the prefix of the keys in it.
 #[derive(Debug)]
 pub(crate) struct RedisStore {
     pub(crate) servers: Servers,
@@ -35,13 +35,14 @@ pub(crate) struct RedisStore {
 
 /// A question that was sent.
 pub(crate) enum InFlight {
-    /// All of it in one call.
+    /// A question that is sent in one call.
     Whole(SentCommand),
-    /// One call for each of its subjects: the replies of all, and where to say how the question ends without them.
+    /// A question that is sent in one call for each of its subjects: the replies of all, and a channel that tells how
+    /// the question ends without them.
     Groups { replies: oneshot::Receiver<Result<Vec<Vec<i64>>, Failure>>, ending: Option<oneshot::Sender<Ending>> },
 }
 
-/// How a request ends that Redis has not decided.
+/// The end of a request that Redis has not decided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ending {
     Allowed,
@@ -64,9 +65,9 @@ pub(crate) struct QuestionFailure {
 #[derive(Debug)]
 enum Charges {
     None,
-    /// What the late reply says.
+    /// The whole question, with its late reply.
     Whole(Late),
-    /// The task that awaits the replies of the groups takes them back.
+    /// Groups: the task that awaits their replies takes the charges back.
     Groups(oneshot::Sender<Ending>),
 }
 
@@ -87,7 +88,8 @@ impl RedisStore {
         self.servers.send(first_key(call), call)
     }
 
-    /// As [`RedisStore::send_script`], so that Redis carries it out even if it does not know the script.
+    /// As [`RedisStore::send_script`], with the script itself: Redis carries the call out even if it does not know the
+    /// script.
     pub(super) fn send_with_script(&self, call: &ScriptCall) -> Result<SentCommand, Failure> {
         self.servers.send(first_key(call), &WithScript(call.clone()))
     }
@@ -111,7 +113,7 @@ impl RedisStore {
             return Ok(InFlight::Whole(self.send_script(&self.call(&**question, None, around))?));
         }
         let calls: Vec<ScriptCall> = (0..groups).map(|group| self.call(&**question, Some(group), around)).collect();
-        // Where one of the servers is known to be away nothing is sent, and nothing has to be taken back.
+        // If the breaker of one of the servers is open, nothing is sent, and nothing has to be taken back.
         for call in &calls {
             self.servers.pool_of(first_key(call))?.link()?;
         }
@@ -119,7 +121,7 @@ impl RedisStore {
         let (store, question) = (Arc::clone(self), Arc::clone(question));
         let (replied, replies) = oneshot::channel();
         let (ending, ended) = oneshot::channel();
-        // A task of its own: what was taken is to be taken back whether or not the caller still waits for the answer.
+        // A task of its own takes charges back, whether or not the caller still waits for the answer.
         tokio::spawn(async move { store.ask_groups(&question, sent, around, replied, ended).await });
         Ok(InFlight::Groups { replies, ending: Some(ending) })
     }
@@ -148,7 +150,7 @@ impl RedisStore {
         }
     }
 
-    /// Takes back what a question that Redis has not decided has taken there, if it is denied in the end.
+    /// Takes back what Redis has charged for a question that it has not decided, if the question is denied in the end.
     pub(crate) fn settle<Q: OwnedQuestion>(
         self: &Arc<Self>,
         undecided: QuestionFailure,
@@ -173,7 +175,7 @@ impl RedisStore {
         }
     }
 
-    /// Takes back what a late reply says was charged.
+    /// Takes back what Redis has charged, by its late reply.
     fn settle_late(
         self: &Arc<Self>,
         late: Late,
@@ -210,13 +212,13 @@ impl RedisStore {
         let rollbacks = self.undo_calls(&**question, &known);
         let Some(why) = replies.iter().find_map(|reply| reply.as_ref().err().map(|unanswered| unanswered.why)) else {
             rollbacks.into_iter().for_each(|call| self.take_back(call));
-            // The caller may be gone.
+            // The send fails if the caller has left.
             let _ = replied
                 .send(replies.into_iter().collect::<Result<_, _>>().map_err(|failed: CommandFailure| failed.why));
             return;
         };
         let _ = replied.send(Err(why));
-        // A caller that is gone counts as denied.
+        // A request whose caller has left counts as denied.
         if ended.await == Ok(Ending::Allowed) {
             return;
         }
@@ -234,7 +236,8 @@ impl RedisStore {
         }
     }
 
-    /// Awaits a reply and reads it; where Redis's clock is far from ours, asks once more around its time.
+    /// Awaits a reply and reads it. If Redis's clock is far from this node's, asks once more with calendars around
+    /// Redis's time.
     async fn read_reply<T>(
         &self,
         sent: &mut SentCommand,
@@ -283,13 +286,13 @@ impl RedisStore {
         self.send_rollback(&call.clone(), move || call.clone());
     }
 
-    /// Sends a rollback to a Redis that has answered late. If Redis did not know the script it would say so late again,
-    /// when nothing is sent any more: so the rollback brings the script along.
+    /// Sends a rollback to a Redis that has answered late. The rollback brings the script along: an answer that Redis
+    /// does not know the script would come late, too, when nothing more is sent.
     fn take_back_late(self: &Arc<Self>, call: ScriptCall) {
         self.send_rollback(&call.clone(), move || WithScript(call.clone()));
     }
 
-    /// Sends a rollback, whose answer is not awaited. Where it is not carried out, more stays counted than was taken.
+    /// Sends a rollback without waiting for its answer. If Redis does not carry it out, the counters stay too high.
     fn send_rollback<C: Command + Send>(
         self: &Arc<Self>,
         call: &ScriptCall,
@@ -306,8 +309,8 @@ impl RedisStore {
     }
 }
 
-/// `[-1, micros]` asks for calendar ends around another time, and `[-2]` says that the key is in use. Any other answer
-/// is read when those of all groups are there.
+/// Checks an answer: `[-1, micros]` asks for calendar ends around another time, and `[-2]` says that the key is in use.
+/// Any other answer is a decision, which is read when the answers of all groups have arrived.
 fn is_decision(answer: &[i64]) -> Result<Vec<i64>, ReplyError> {
     match answer {
         [-1, micros, ..] => Err(ReplyError::Around(Time::from_micros(micros.unsigned_abs()))),
@@ -316,13 +319,13 @@ fn is_decision(answer: &[i64]) -> Result<Vec<i64>, ReplyError> {
     }
 }
 
-/// Redis answered, but not what our script says: the key is of another program, or the clock differs.
+/// The failure when an answer is not one of our scripts': another program uses the key, or the clock differs.
 fn not_understood(error: ReplyError) -> Failure {
     tracing::debug!(%error, "Redis's answer has no decision in it");
     Failure::Refused
 }
 
-/// All keys of a call belong together, so the first tells where.
+/// The first key. All keys of a call have the same slot, so it tells the server.
 fn first_key(call: &ScriptCall) -> &[u8] {
     call.keys().next().unwrap_or_default()
 }

@@ -16,7 +16,7 @@ use tokio_rustls::TlsConnector;
 use super::wire::{self, Reply};
 use crate::listener::Stream;
 
-/// Where Redis is, and what to say first.
+/// The address of a Redis server, and the login.
 #[derive(Clone)]
 pub(crate) struct Target {
     place: Place,
@@ -31,7 +31,7 @@ enum Place {
     Unix { path: String },
 }
 
-/// How to know a server by its certificate, or why that cannot be. Clones are the same.
+/// The TLS settings, or why there are none. Clones share them.
 #[derive(Clone)]
 struct Tls(Result<Arc<ClientConfig>, Arc<str>>);
 
@@ -40,7 +40,7 @@ struct Tls(Result<Arc<ClientConfig>, Arc<str>>);
 pub(crate) enum ConnectError {
     #[error("{0}")]
     Io(#[from] io::Error),
-    /// It answered, with a refusal: a wrong password, a database that is not there, data still to be loaded.
+    /// Redis refused the login: a wrong password, a missing database, or data that is still being loaded.
     #[error("{0}")]
     Refused(String),
     #[error("it does not answer")]
@@ -50,28 +50,28 @@ pub(crate) enum ConnectError {
 /// A connection.
 pub(crate) struct Connection {
     pub(crate) stream: Box<dyn Stream>,
-    /// Where it leads to, where that is an address.
+    /// The address that the connection leads to; `None`: it is unknown.
     pub(crate) address: Option<SocketAddr>,
 }
 
 const DEFAULT_PORT: u16 = 6379;
 const DEFAULT_SENTINEL_PORT: u16 = 26379;
 
-/// The most bytes of replies to a few commands outside of a link.
+/// The most bytes of the replies in an exchange outside of a link.
 const MAX_EXCHANGE_BYTES: usize = 64 << 10;
 
 impl Target {
-    /// Takes an address apart.
+    /// The server at an address of the configuration.
     pub(crate) fn new(url: &RedisUrl) -> Target {
         Target::with_default_port(url, DEFAULT_PORT)
     }
 
-    /// A sentinel.
+    /// The sentinel at an address of the configuration.
     pub(crate) fn of_sentinel(url: &RedisUrl, login: &Login) -> Target {
         Target { database: 0, ..Target::with_default_port(url, DEFAULT_SENTINEL_PORT) }.logging_in(login)
     }
 
-    /// The way to the servers that sentinels name, without an address.
+    /// The login and TLS for the servers that sentinels name, without an address.
     pub(crate) fn behind_sentinels(tls: bool, login: &Login, database: u32) -> Target {
         let place = Place::Tcp { host: String::new(), port: 0, tls: tls.then(Tls::of_system) };
         Target { place, user: None, password: None, database }.logging_in(login)
@@ -110,7 +110,7 @@ impl Target {
         Target { place, user, password, database }
     }
 
-    /// The same way to another server: what a cluster says where a key lives.
+    /// Another server with the same login and TLS, such as one that a cluster names.
     pub(crate) fn at(&self, host: &str, port: u16) -> Target {
         let tls = match &self.place {
             Place::Tcp { tls, .. } => tls.clone(),
@@ -119,7 +119,7 @@ impl Target {
         Target { place: Place::Tcp { host: host.to_owned(), port, tls }, ..self.clone() }
     }
 
-    /// The host, where it has one: a cluster leaves out its name where the client knows it.
+    /// The host, if there is one. A cluster leaves out a host that the client knows.
     pub(crate) fn host(&self) -> Option<&str> {
         match &self.place {
             Place::Tcp { host, .. } => Some(host),
@@ -127,7 +127,7 @@ impl Target {
         }
     }
 
-    /// Connects and authenticates: to `lead`, or where the name leads to, with `known` before other addresses.
+    /// Connects and logs in: to `lead`, or else to an address of the name, `known` first.
     pub(crate) async fn connect(
         &self,
         lead: Option<SocketAddr>,
@@ -143,7 +143,7 @@ impl Target {
                 };
                 let stream = TcpStream::connect(&addresses[..]).await?;
                 address = Some(stream.peer_addr()?);
-                // Commands are small and waited for.
+                // Commands are small, and their replies are awaited.
                 stream.set_nodelay(true)?;
                 match tls {
                     None => Box::new(stream),
@@ -173,13 +173,13 @@ impl Target {
             expected += 1;
             wire::command(&mut greeting, &[b"SELECT", self.database.to_string().as_bytes()]);
         }
-        // Tells whether it is still loading its data.
+        // The reply tells whether Redis is still loading its data.
         wire::command(&mut greeting, &[b"PING"]);
         exchange(stream, &greeting, expected).await.map(drop)
     }
 }
 
-/// Sends commands and waits for their replies; the first error among these ends it.
+/// Sends commands and waits for their replies. The first reply that is an error ends the exchange.
 pub(crate) async fn exchange(
     stream: &mut (dyn Stream + '_),
     commands: &[u8],
@@ -224,7 +224,7 @@ impl Tls {
     }
 }
 
-/// What a name stands for, with `known` first where it is among these.
+/// The addresses of a name, with `known` first if it is one of them.
 async fn addresses(host: &str, port: u16, known: Option<SocketAddr>) -> io::Result<Vec<SocketAddr>> {
     let mut addresses: Vec<SocketAddr> = lookup_host((host, port)).await?.collect();
     addresses.sort_by_key(|address| Some(*address) != known);
@@ -248,7 +248,7 @@ impl fmt::Display for Target {
 }
 
 impl fmt::Debug for Target {
-    /// Without the password.
+    /// The password is left out.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Target({self})")
     }

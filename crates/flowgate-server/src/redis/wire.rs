@@ -20,7 +20,7 @@ pub(crate) enum Reply {
     List(Vec<Reply>),
 }
 
-/// The bytes that came are not a reply.
+/// The received bytes are not a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("what Redis sent cannot be read as a reply: {0}")]
 pub(crate) struct NoReply(&'static str);
@@ -28,7 +28,7 @@ pub(crate) struct NoReply(&'static str);
 const MAX_TEXT: usize = 16 << 20;
 const MAX_ELEMENTS: usize = 1 << 20;
 const MAX_DEPTH: usize = 8;
-/// A line other than an error's holds a number or a word.
+/// The longest line. A line other than an error holds a number or a word.
 const MAX_LINE: usize = 64 << 10;
 
 /// Appends a command.
@@ -59,7 +59,7 @@ fn length(out: &mut Vec<u8>, kind: u8, length: usize) {
     out.extend_from_slice(b"\r\n");
 }
 
-/// The first reply in `bytes` and how many of them it took; `None`: it is cut off.
+/// The first reply in `bytes`, and its length in bytes; `None`: it is incomplete.
 pub(crate) fn parse(bytes: &[u8]) -> Result<Option<(Reply, usize)>, NoReply> {
     let mut rest = Rest { bytes, at: 0 };
     Ok(rest.reply(0)?.map(|reply| (reply, rest.at)))
@@ -89,7 +89,7 @@ impl<'a> Rest<'a> {
             b'*' => match size(rest, MAX_ELEMENTS)? {
                 None => Reply::Nil,
                 Some(length) => {
-                    // The length is a promise; room is made as elements arrive.
+                    // The client announces the length, so memory grows only as elements arrive.
                     let mut list = Vec::with_capacity(length.min(64));
                     for _ in 0..length {
                         let Some(element) = self.reply(depth + 1)? else { return Ok(None) };

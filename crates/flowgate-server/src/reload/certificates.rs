@@ -10,16 +10,16 @@ use flowgate_engine::config;
 use super::watch::{Stamp, stamp};
 use crate::tls::Certificates;
 
-/// The files of the last attempt, and how they looked.
+/// The certificate files of the last attempt, and their stamps.
 #[derive(Debug, Default)]
 pub(crate) struct CertificateWatch {
-    /// `None`: the configuration has no certificates.
+    /// The files; `None`: the configuration has no certificates.
     files: Option<config::Tls>,
     /// The stamps of the files when they were last looked at.
     last: Stamps,
     /// The stamps of the files just before the last attempt to read them.
     read: Stamps,
-    /// The files in force, and how they looked before they were read; `None`: the server has no TLS.
+    /// The files in force, and their stamps before they were read; `None`: the server has no TLS.
     in_force: Option<(config::Tls, Stamps)>,
 }
 

@@ -9,7 +9,7 @@ use std::path::Path;
 
 use flowgate_engine::config::Origin;
 
-/// The origins of a configuration and how they looked.
+/// The origins of a configuration and their stamps.
 #[derive(Debug)]
 pub(crate) struct Watch {
     origins: Vec<WatchedOrigin>,

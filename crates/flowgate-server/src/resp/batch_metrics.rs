@@ -1,4 +1,4 @@
-//! What the metrics learn of a batch of commands, all at once at its end.
+//! Counts a batch of commands, and reports all of it to the metrics at the end of the batch.
 
 use flowgate::{Reading, ThrottleError, ThrottleReply};
 use flowgate_engine::RuleOutcome;
@@ -8,7 +8,7 @@ use crate::answer::Answer;
 use crate::metrics::sampling::{self, Kind};
 use crate::service::Service;
 
-/// The answers about ad hoc keys since the last report, as far as the batch counts them.
+/// The decisions on ad hoc keys since the last report, if the batch counts them.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct BatchMetrics {
     allowed: u64,
@@ -31,7 +31,7 @@ impl BatchMetrics {
                 answer
             }
             Answer::Now(Err(_)) => answer,
-            // The service notes it when it comes.
+            // The service counts a pending answer when it arrives.
             Answer::Later(_) => answer,
         }
     }

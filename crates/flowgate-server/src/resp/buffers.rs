@@ -9,7 +9,7 @@ use super::yield_once;
 /// The bytes of one read.
 pub(crate) const READ_BYTES: usize = 16 * 1024;
 
-/// A larger buffer goes back to the system.
+/// The most bytes of a buffer that is kept. A larger one goes back to the system.
 const MAX_SPARE_BYTES: usize = 4 * READ_BYTES;
 
 /// Up to this many bytes of a waiting connection move to memory of their own size, so that a client with half a

@@ -35,11 +35,11 @@ pub(crate) struct Call<'a> {
     pub(crate) pending: &'a mut Pending,
     /// Set to true if the commands behind this one are worth planning together.
     pub(crate) plans: &'a mut bool,
-    /// The work of answering it, in commands of the usual kind.
+    /// The work of answering the command, as a number of usual commands.
     pub(crate) work: u32,
 }
 
-/// What the commands are that a pipeline plans together (see [`planned`](super::planned)).
+/// The kind of a command that a pipeline plans together (see [`planned`](super::planned)).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Planning {
     /// A take by the rules.
@@ -55,16 +55,16 @@ pub(crate) enum Planning {
 struct Spec {
     name: &'static str,
     word: Word,
-    /// The number of words with the name; a negative number is a minimum. As in Redis.
+    /// The number of words, the name included; a negative number is a minimum. As in Redis.
     arity: i32,
     flags: &'static [&'static str],
     /// The first and the last argument that is a key (0: none; -1: to the end).
     keys: (i32, i32),
-    /// How several of it in a row are planned together.
+    /// How a group of these commands is planned; `None`: they are not planned together.
     planning: Option<Planning>,
-    /// True if it needs the user `admin`, where `auth.admin_token` is set.
+    /// True if the command needs the user `admin`, where `auth.admin_token` is set.
     admin: bool,
-    /// The usage of a command that Redis does not have.
+    /// The usage, for a command that Redis does not have.
     usage: &'static str,
     answer: fn(&mut Call<'_>) -> Result<(), Error>,
 }
@@ -109,7 +109,7 @@ impl Spec {
         self.on_keys(0, 0, &["write", "admin"])
     }
 
-    /// Lets clients use it before `AUTH`.
+    /// Lets clients use the command before `AUTH`.
     const fn for_strangers(mut self) -> Spec {
         self.flags = &["fast", "no_auth"];
         self
@@ -123,7 +123,7 @@ impl Spec {
 
 /// All commands, the most frequent first.
 static COMMANDS: &[Spec] = &[
-    // Its own error shows the usage, so any number of arguments reaches it.
+    // The command's own error shows its usage, so any number of arguments reaches it.
     spec("cl.throttle", -1, throttle::throttle).on_ad_hoc_key().planned_as(Planning::Throttle),
     spec("fg.take", -2, |call| decide::decide(call, Operation::Take))
         .on_keys(0, 0, &["write", "fast"])
@@ -175,16 +175,16 @@ fn find(name: &[u8]) -> Option<&'static Spec> {
     COMMANDS.iter().find(|spec| spec.word == name)
 }
 
-/// How a command is planned, if it is of those that a pipeline plans together.
+/// How a command is planned; `None`: a pipeline does not plan it together with others.
 #[inline]
 pub(crate) fn planning(name: &[u8]) -> Option<Planning> {
     find(name)?.planning
 }
 
-/// The most words of a command of the usual kind.
+/// The most words of a usual command.
 const USUAL_WORDS: usize = 16;
 
-/// The work of a command by its length, in commands of the usual kind: most commands read each of their words.
+/// The work of a command by its length, as a number of usual commands: most commands read each of their words.
 #[inline]
 pub(crate) fn work_by_length(arguments: usize) -> u32 {
     1 + (arguments / USUAL_WORDS) as u32
@@ -226,7 +226,7 @@ impl<'a> Call<'a> {
     #[cold]
     fn refuse_unknown(&mut self) -> Error {
         let name = self.command.name();
-        // A browser that a web page made to post commands here sends one of these first. All that follows is dropped.
+        // A web page that makes a browser post commands here sends one of these first. All that follows is dropped.
         if name.eq_ignore_ascii_case(b"POST") || name.eq_ignore_ascii_case(b"Host:") {
             let cross_protocol = &self.session.shared.counters.cross_protocol;
             if cross_protocol.get() == 0 {
@@ -244,7 +244,7 @@ impl<'a> Call<'a> {
         unknown::refuse(&self.command)
     }
 
-    /// Counts this command as `commands` of the usual kind, or as more by its length.
+    /// Counts this command as `commands` usual ones, or as more by its length.
     fn takes(&mut self, commands: usize) {
         self.work = self.work.max(u32::try_from(commands).unwrap_or(u32::MAX));
     }

@@ -2,10 +2,10 @@
 
 use crate::metrics::{Counter, ListenerCounters};
 
-/// Counts since the start, but for `open` and `occupied`.
+/// The counts since the start. `open` and `occupied` are current values.
 #[derive(Debug, Default)]
 pub(crate) struct Counters {
-    /// Its connections, commands and wrong passwords.
+    /// The connections, commands and wrong passwords of the listener.
     pub(crate) listener: ListenerCounters,
     /// Bytes of half-received commands and unread replies on open connections.
     pub(crate) occupied: Counter,

@@ -134,7 +134,7 @@ impl Decoder {
         Some(command)
     }
 
-    /// The same, in the place of the command before.
+    /// As [`plain_command`](Self::plain_command), into the memory of an earlier command.
     #[inline]
     pub(crate) fn read_plain_command<'d>(&'d self, from: usize, command: &mut PlainCommand<'d>) -> Option<()> {
         if self.partial.next != 0 || self.partial.missing.is_some() {
@@ -299,7 +299,7 @@ impl Decoder {
 #[inline(always)]
 fn short_header(bytes: &[u8], at: usize, kind: u8) -> Option<(usize, usize)> {
     let [start @ .., fifth, _] = bytes.get(at..)?.first_chunk::<MIN_ELEMENT_BYTES>()?;
-    // Four bytes are compared at once, but for the digits.
+    // Four bytes are compared at once, without the digits.
     let masked = |mask: [u8; 4]| u32::from_le_bytes(*start) & u32::from_le_bytes(mask);
     let digit = |place: usize| usize::from(start[place].wrapping_sub(b'0'));
     if masked([255, 0, 255, 255]) == u32::from_le_bytes([kind, 0, b'\r', b'\n']) {
@@ -352,7 +352,7 @@ impl<'a> Command<'a> {
         self.args.len() - 1
     }
 
-    /// The argument at `index`, the first behind the name being 0.
+    /// The argument at `index`. The first one after the name has index 0.
     #[inline]
     pub(crate) fn arg(&self, index: usize) -> Option<&'a [u8]> {
         self.args.get(index + 1).map(|range| &self.bytes[range.clone()])

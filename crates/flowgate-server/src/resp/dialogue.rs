@@ -30,7 +30,8 @@ const MAX_BACKLOG_BYTES: usize = 16 << 20;
 /// The commands of a turn: more than one read brings, so that a usual pipeline is answered in one turn.
 const MAX_TURN_COMMANDS: u32 = 2048;
 
-/// The commands from which on a batch is long: answering it takes longer than one more turn of the event loop's tasks.
+/// The number of commands from which on a batch is long: answering it takes longer than one more turn of the event
+/// loop's tasks.
 const MIN_LONG_BATCH: u64 = 8;
 
 /// The bytes of replies of a turn. After each turn they are sent or, if the client does not read, checked against the
@@ -49,9 +50,9 @@ pub(super) struct Dialogue {
     first: Option<FirstCommand>,
     /// True if the next commands are worth planning together.
     plans: bool,
-    /// The commands of the batch at hand.
+    /// The number of commands in the current batch.
     commands: u64,
-    /// The work of these commands, in commands of the usual kind.
+    /// The work of the current batch, as a number of usual commands.
     work: u32,
     /// The `EXEC` under way.
     executing: Option<Box<Executing>>,
@@ -198,10 +199,10 @@ impl Dialogue {
 
     #[cold]
     fn execute_some(&mut self, mut executing: Box<Executing>) {
-        // A hashed key is one of its database, which the transaction may change.
+        // The plan has hashed a key of the current database, which the transaction may change.
         self.first = None;
         while self.goes_on() {
-            // Only whole commands are kept for a transaction.
+            // A transaction keeps only whole commands.
             let Ok(Some(command)) = executing.commands.next() else { return };
             self.call(command, executing.at);
         }
@@ -280,7 +281,7 @@ impl Dialogue {
         !self.pending.is_full()
     }
 
-    /// True if so many commands of the batch were answered that their replies should leave with those of others.
+    /// True if the batch is long: its replies should leave together with those of other connections.
     pub(super) fn is_long_batch(&self) -> bool {
         self.commands >= MIN_LONG_BATCH
     }

@@ -15,7 +15,7 @@ pub(crate) enum Error {
     Protocol(#[from] ProtocolError),
     #[error("ERR unknown command '{name}', with args beginning with: {args}")]
     UnknownCommand { name: QuotedText, args: QuotedText },
-    /// A command of Redis in whose place something else is to be used.
+    /// A command of Redis that this server does not have. The error names what to use instead.
     #[error("ERR unknown command '{name}'. {instead}")]
     UseInstead { name: QuotedText, instead: &'static str },
     #[error("ERR unknown subcommand '{subcommand}'. {command} knows {known}.")]
@@ -130,7 +130,7 @@ impl From<ThrottleError> for Error {
 #[derive(Debug)]
 pub(crate) struct QuotedText(String);
 
-/// As many bytes as Redis quotes.
+/// The number of bytes that Redis quotes.
 const MAX_QUOTED_BYTES: usize = 128;
 
 impl QuotedText {

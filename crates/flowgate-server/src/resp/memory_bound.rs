@@ -42,7 +42,7 @@ impl HeldBytes {
         bytes <= bound.share || total.get() <= bound.all
     }
 
-    /// Takes what the client held out of `total`, when it leaves.
+    /// Subtracts what the client held from `total`, when the client leaves.
     pub(super) fn release(&mut self, total: &Counter) {
         total.subtract(std::mem::take(&mut self.0));
     }

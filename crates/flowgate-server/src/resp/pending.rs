@@ -15,14 +15,14 @@ use super::reply::{Reply, Version};
 use crate::resp::error::Error;
 use crate::service::AnswerFuture;
 
-/// Two of the largest pipelines that clients commonly send.
+/// The most pending replies of a connection: those of the two largest pipelines that clients commonly send.
 pub(super) const MAX_PENDING: usize = 1024;
 
 /// The pending replies of a connection.
 #[derive(Default)]
 pub(crate) struct Pending {
     queue: VecDeque<QueuedReply>,
-    /// The bytes of replies behind all of them.
+    /// The bytes of replies that wait behind all pending ones.
     bytes: usize,
 }
 

@@ -25,7 +25,7 @@ use crate::limit_cache;
 use crate::observer::PassCounts;
 use crate::service::{HashedKey, Snapshot};
 
-/// More commands gain nothing measurable, and their cache lines would push out each other.
+/// The most commands of a group. More gain nothing measurable, and their cache lines would evict each other.
 pub(super) const MAX_GROUP: usize = 16;
 
 /// The plans that an event loop uses at a time: those of a group, and of the first commands of connections that wait.
@@ -47,7 +47,7 @@ struct GroupMemory {
     subjects: Vec<(Key, usize)>,
 }
 
-/// Commands that stand one behind the other in the decoder.
+/// A group of commands that follow each other in the decoder.
 #[derive(Debug)]
 pub(super) struct Group<'d> {
     decoder: &'d Decoder,
@@ -57,7 +57,7 @@ pub(super) struct Group<'d> {
 /// A command whose counters the processor is fetching.
 #[derive(Debug)]
 pub(super) struct PlannedCommand {
-    /// The number of its arguments.
+    /// The number of the command's arguments.
     pub(super) arguments: usize,
     /// Where it lies among the bytes that are ahead in the decoder.
     place: Range<usize>,
@@ -108,7 +108,7 @@ fn spare_plan() -> Box<PlannedTake> {
     plan.unwrap_or_default()
 }
 
-/// Whether the session may use the commands at all, and they are decided at once.
+/// True if the session may use the commands, and memory decides them at once.
 fn may_plan(session: &Session) -> bool {
     session.authenticated && session.transaction.is_none() && session.shared.service.answers_at_once()
 }
@@ -210,13 +210,13 @@ impl<'d> Group<'d> {
         &self.memory.commands
     }
 
-    /// Reads one of its commands again.
+    /// Reads a command of the group again.
     fn read(&self, command: &PlannedCommand) -> PlainCommand<'d> {
         PlainCommand::read(self.decoder.ahead(command.place.clone())).unwrap_or_default()
     }
 
-    /// Decides one of its commands and writes the reply. Breaks if the command's own function must answer it, because other
-    /// rules came into force; then nothing has happened.
+    /// Decides one command of the group and writes the reply. Breaks if the command's own function must answer it,
+    /// because other rules came into force. Nothing has changed then.
     #[inline]
     pub(super) fn answer<'r>(
         &self,

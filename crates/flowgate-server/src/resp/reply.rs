@@ -9,7 +9,7 @@ pub(crate) enum Version {
     /// The version of a new connection.
     #[default]
     Resp2,
-    /// After `HELLO 3`.
+    /// The version after `HELLO 3`.
     Resp3,
 }
 

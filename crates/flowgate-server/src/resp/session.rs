@@ -22,11 +22,12 @@ use crate::wrong_secrets::{ReplyTime, Source, WrongSecrets};
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) service: Service,
-    /// `None`: clients need no password.
+    /// The password of clients; `None`: they need none.
     pub(crate) password: Option<Secret>,
-    /// Whether the configuration has an admin token: else every client may ban.
+    /// True if the configuration has an admin token. Without one, every client may ban.
     pub(crate) has_admin_token: bool,
-    /// The admin token is the password of the user `admin`, also one that the server made for itself.
+    /// The tokens of the server. The admin token is the password of the user `admin`, also one that the server has
+    /// made.
     pub(crate) tokens: Arc<Tokens>,
     /// The longest command in bytes, framing included.
     pub(crate) max_command: usize,
@@ -49,12 +50,12 @@ pub(crate) struct Session {
     /// True if the client may ban.
     pub(crate) admin: bool,
     pub(crate) name: Vec<u8>,
-    /// The user that it has logged in as.
+    /// The user that the client has logged in as.
     user: Option<User>,
     pub(super) peer: Peer,
-    /// The database of its keys.
+    /// The database of the client's keys.
     pub(crate) database: Database,
-    /// The address by which its wrong passwords are counted.
+    /// The address by which the client's wrong passwords are counted.
     source: Source,
     held: HeldBytes,
     pub(crate) end: End,
@@ -75,11 +76,11 @@ enum User {
 pub(crate) enum End {
     /// The connection goes on.
     NotYet,
-    /// Once the replies are sent.
+    /// The connection ends once the replies are sent.
     AfterReplies,
-    /// Once the replies are sent, which wait for [`REPLY_PAUSE`](crate::wrong_secrets::REPLY_PAUSE).
+    /// The connection ends once the replies are sent, after [`REPLY_PAUSE`](crate::wrong_secrets::REPLY_PAUSE).
     AfterPause,
-    /// At once; replies and commands are dropped.
+    /// The connection ends at once. Replies and commands are dropped.
     AtOnce,
 }
 

@@ -11,10 +11,10 @@
 
 use super::decode::{Command, Decoder};
 
-/// As many bytes as replies may wait for a client that does not read.
+/// The most bytes of a transaction: as many as those of replies that may wait for a client.
 pub(super) const MAX_TRANSACTION_BYTES: usize = 16 << 20;
 
-/// More than client libraries send in one transaction. The replies to as many decisions fit into the backlog.
+/// The most commands of a transaction: more than client libraries send. Their replies fit into the backlog.
 pub(super) const MAX_COMMANDS: usize = 100_000;
 
 /// The commands since `MULTI`.
@@ -24,7 +24,7 @@ pub(crate) struct Transaction {
     /// The number of queued commands.
     pub(super) commands: usize,
     pub(super) is_refused: bool,
-    /// `EXEC` has come.
+    /// True once `EXEC` has arrived.
     pub(super) is_due: bool,
 }
 

@@ -15,11 +15,11 @@ thread_local! {
     static YIELDED: Cell<usize> = const { Cell::new(0) };
 }
 
-/// Counts its connection as waiting, until dropped.
+/// Counts its connection as waiting while it lives.
 struct YieldPermit;
 
 impl YieldPermit {
-    /// `None` if [`MAX_YIELDED`] others wait already.
+    /// A permit; `None` if [`MAX_YIELDED`] other connections wait already.
     fn new() -> Option<YieldPermit> {
         let others = YIELDED.get();
         if others >= MAX_YIELDED {
@@ -49,7 +49,7 @@ pub(crate) async fn yield_to_ready_tasks() {
         if std::mem::replace(&mut queued, true) {
             return Poll::Ready(());
         }
-        // `yield_now` of the runtime would poll for new events first.
+        // The runtime's own `yield_now` would poll for new events first.
         cx.waker().wake_by_ref();
         Poll::Pending
     })

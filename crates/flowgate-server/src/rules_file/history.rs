@@ -29,7 +29,7 @@ pub(super) struct History {
 pub(super) struct Origin<A = Author> {
     #[serde(flatten)]
     pub(super) author: A,
-    /// The version whose text it is again.
+    /// The version whose text this version restores.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) restores: Option<u64>,
 }
@@ -60,7 +60,7 @@ impl History {
             let metadata = entry.metadata()?;
             let modified = metadata.modified()?.duration_since(UNIX_EPOCH).unwrap_or_default();
             let (time, bytes) = ((Time::EPOCH + Span::from(modified)).into(), metadata.len());
-            // A note or an author that cannot be read is not worth losing the list.
+            // A note or an author that cannot be read is left out, so that the list is still shown.
             let note = read_text_file(&self.path(number, "note"), MAX_NOTE_BYTES as u64).ok();
             let origin = read_text_file(&self.path(number, "author"), MAX_AUTHOR_BYTES).ok();
             let origin: Option<Origin<api::Author>> = origin.and_then(|origin| serde_json::from_str(&origin).ok());
@@ -80,7 +80,8 @@ impl History {
         }
     }
 
-    /// Versions may contain secrets that the file no longer shows to others, so only the server's user sees them.
+    /// Makes the directory. Versions may contain secrets that the file no longer shows, so only the server's user can
+    /// read it.
     fn create_directory(&self) -> io::Result<()> {
         let mut builder = fs::DirBuilder::new();
         #[cfg(unix)]
@@ -88,7 +89,8 @@ impl History {
         builder.recursive(true).create(&self.directory)
     }
 
-    /// Keeps a text as the newest version, unless it already is, and drops the oldest versions. Returns its number.
+    /// Keeps a text as the newest version, unless it is that already, and drops the oldest versions. Returns the
+    /// version's number.
     pub(super) fn keep(&self, text: &str, note: Option<&str>, origin: &Origin) -> io::Result<u64> {
         let versions = self.list()?;
         let newest = versions.first().map_or(0, |version| version.version);
@@ -116,7 +118,7 @@ impl History {
 
     /// Drops a version that was not put in force.
     pub(super) fn forget(&self, number: u64) {
-        // If this fails, a version stays in the list that was never in force.
+        // If this fails, the list keeps a version that was never in force.
         let _ = fs::remove_file(self.path(number, "toml"));
         let _ = fs::remove_file(self.path(number, "note"));
         let _ = fs::remove_file(self.path(number, "author"));

@@ -1,4 +1,4 @@
-//! Replaces a file as a whole: readers see the old text or the new one.
+//! Replaces a file as a whole: readers see either the old text or the new one.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -18,11 +18,12 @@ fn replace_by(path: &Path, write: impl FnOnce(&mut File) -> io::Result<()>) -> i
     let (Some(directory), Some(name)) = (path.parent(), path.file_name()) else {
         return Err(io::ErrorKind::InvalidInput.into());
     };
-    // Hidden, so that no pattern of `include` finds it.
+    // The name begins with a dot, so that no pattern of `include` matches it.
     let beside = directory.join(format!(".{}.new", name.to_string_lossy()));
     write_by(&beside, &path, write)?;
     fs::rename(&beside, &path).inspect_err(|_| discard(&beside))?;
-    // The new name survives a power failure once the directory is on disk. Not every file system can do that.
+    // The new name survives a power failure only once the directory is synced. Not every file system can sync a
+    // directory.
     let _ = File::open(directory).and_then(|directory| directory.sync_all());
     Ok(())
 }

@@ -21,7 +21,7 @@ pub enum BanError {
 }
 
 impl Service {
-    /// Bans a value of a field, in place of an earlier ban of the same. The ban keeps its author.
+    /// Bans a value of a field, in place of an earlier ban of the same value. The ban keeps its author.
     ///
     /// # Errors
     /// When the value is neither a text nor addresses, a text is too long, there are too many bans, or the shared store
@@ -46,7 +46,7 @@ impl Service {
         })
     }
 
-    /// Lifts a ban by its id, be it by hand or by a rule; false when there is none.
+    /// Lifts a ban by its id, whether by hand or by a rule; false if there is none.
     ///
     /// # Errors
     /// When the shared store does not answer.
@@ -68,7 +68,7 @@ impl Service {
         })
     }
 
-    /// Lifts the ban by hand of a field's value, however an address in it is written; false when there is none.
+    /// Lifts the ban by hand of a field's value, in whatever way an address in it is written; false if there is none.
     ///
     /// # Errors
     /// When the shared store does not answer.
@@ -88,7 +88,7 @@ impl Service {
         })
     }
 
-    /// The time by which bans end when this node's clock says `at`: that of the store that keeps them.
+    /// The time by which bans end when this node's clock says `at`: the time of the store that keeps the bans.
     pub(crate) fn ban_time(&self, at: Reading) -> Reading {
         self.shared.as_ref().map_or(at, |shared| shared.redis_time().into())
     }
@@ -98,7 +98,7 @@ impl Service {
         self.decider.bans(self.ban_time(self.read()))
     }
 
-    /// Whether a ban by hand is in force on one of these values.
+    /// True if one of these values is banned by hand.
     pub(crate) fn is_banned_by_hand<'f>(&self, fields: impl Iterator<Item = (&'f str, &'f str)>) -> bool {
         self.decider.is_banned(&fields.collect(), self.ban_time(self.read()).now)
     }

@@ -53,7 +53,7 @@ impl<'a> JointRequest<'a> {
 }
 
 impl PartRules {
-    /// The snapshot whose rules decide the part of a step that is decided by `snapshot`.
+    /// The snapshot whose rules decide this part, in a step that is decided by `snapshot`.
     pub(crate) fn snapshot<'s>(&'s self, snapshot: &'s Arc<Snapshot>) -> &'s Arc<Snapshot> {
         match self {
             PartRules::InForce | PartRules::WithoutLimits => snapshot,
@@ -79,7 +79,7 @@ pub(crate) fn plan<'r>(
     JointPlan::new(requests.iter().map(plan).collect())
 }
 
-/// The part that decides each request of a step, with what `of_part` has for it.
+/// For each request of a step the part that decides it, with the value of that part by `of_part`.
 pub(crate) fn deciding<'j, T>(
     of_parts: impl Iterator<Item = (&'j PartRules, T)>,
     joint: &'j JointDecision,
@@ -137,7 +137,7 @@ impl Service {
         }
     }
 
-    /// As [`Service::decide_together`]: the decision of each request. A single one takes the way of a single request.
+    /// As [`Service::decide_together`]; returns the decision of each request. A single request is decided as such.
     pub(crate) fn decide_requests(
         &self,
         snapshot: &Arc<Snapshot>,

@@ -1,4 +1,4 @@
-//! Ad hoc keys: the caller brings the key and the limit, and no rule is asked.
+//! Ad hoc keys: the caller brings the key and the limit, and no rule has a part in the decision.
 
 use flowgate::{
     Database, Key, Limit, MemoryStore, Op, OtherAlgorithm, Reading, Span, Throttle, ThrottleError, ThrottleReply,
@@ -8,7 +8,7 @@ use flowgate_engine::{AdHoc, AdHocKey};
 use super::{Answer, Operation, Pending, Reset, Service, StoreAway};
 use crate::redis::{KeyQuestion, ThrottleQuestion};
 
-/// An ad hoc key that was [hashed](Service::hash_key): the place of its counter is known.
+/// An ad hoc key that was [hashed](Service::hash_key), so that the place of its counter is known.
 #[derive(Clone, Copy, Debug)]
 pub struct HashedKey(Key);
 
@@ -21,15 +21,15 @@ impl HashedKey {
 /// The answer of a limit that the caller brings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeyDecision {
-    /// Whether the request may happen, what is left, when to retry.
+    /// Whether the request may happen, what is left, and when to retry.
     pub decision: flowgate::Decision,
-    /// Whether the store was away, so that this node decided alone; with `store.durable = "always"` also whether the answer did
-    /// not wait for the disk.
+    /// True if this node decided alone because the store was away; with `store.durable = "always"` also if the answer
+    /// did not wait for the disk.
     pub degraded: bool,
 }
 
 impl KeyDecision {
-    /// A decision that the store made.
+    /// The answer with a decision of the store.
     fn certain(decision: flowgate::Decision) -> KeyDecision {
         KeyDecision { decision, degraded: false }
     }
@@ -89,7 +89,7 @@ impl Service {
         self.decider.limit_hashed(Op::Take, key, limit, 1, at)
     }
 
-    /// Forgets a key, then answers what a peek of cost 0 answers.
+    /// Resets a key, then answers as a peek of cost 0.
     ///
     /// # Errors
     /// When the shared store does not answer.
@@ -144,7 +144,7 @@ impl Service {
             None => {
                 let name = key.into();
                 let reply = self.decider.throttle(self.decider.ad_hoc_key(name), throttle, at);
-                // The reply has no place for a mark.
+                // The reply of `CL.THROTTLE` cannot carry a mark for a degraded answer.
                 let answer = self.kept(reply.as_ref().is_ok_and(|reply| !reply.limited), reply, |reply| reply);
                 if let (Answer::Later(_), Ok(reply)) = (&answer, &reply) {
                     self.observer.key_decision(name.bytes, !reply.limited, at.now);
@@ -173,7 +173,7 @@ impl Service {
         self.decider.memory()
     }
 
-    /// The time until an ad hoc key is as if never used; `None` if it already is.
+    /// The time until an ad hoc key is as if it had never been used; `None` if it already is.
     ///
     /// # Errors
     /// When the shared store does not answer.
@@ -188,7 +188,7 @@ impl Service {
         }
     }
 
-    /// Forgets an ad hoc key; true when it differed from one that was never used.
+    /// Resets an ad hoc key; true if it differed from a key that was never used.
     ///
     /// # Errors
     /// When the shared store does not answer.
@@ -208,7 +208,7 @@ impl Service {
 }
 
 impl Service {
-    /// The database of a number; `None` if there is no such database. What it holds is counted from now on.
+    /// The database of a number; `None` if there is no such database. Its counters are counted from now on.
     pub fn database(&self, number: u8) -> Option<Database> {
         let database = Database::new(number)?;
         if database != Database::default() {

@@ -24,9 +24,9 @@ pub const MAX_PAUSE: Span = Span::from_secs(24 * 60 * 60);
 /// A pause in force.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pause {
-    /// When it began.
+    /// When the pause began.
     pub since: Time,
-    /// When it ends by itself.
+    /// When the pause ends by itself.
     pub until: Time,
 }
 
@@ -34,7 +34,7 @@ pub struct Pause {
 #[derive(Debug)]
 pub(super) struct PauseInForce {
     pause: Pause,
-    /// What is in force once the pause has ended.
+    /// The snapshot in force once the pause has ended.
     unpaused: Arc<Snapshot>,
     #[expect(dead_code, reason = "stopped when it is dropped")]
     timer: Timer,
@@ -73,7 +73,7 @@ impl Service {
                     self.snapshot.store(shadowed);
                     break (state, at.on_the_wall(at.now), of);
                 }
-                // Others wait for the lock on event loops, so the rules are copied without it.
+                // Event loops wait for the lock, so the rules are copied without it.
                 (None, _) => drop(state),
             }
             copy = Some(ShadowCopy { shadowed: Arc::new(in_force.shadowed()), of: in_force });
@@ -81,7 +81,7 @@ impl Service {
         let (service, pause) = (self.clone(), Pause { since, until });
         let timer = tokio::spawn(async move {
             tokio::time::sleep(length.into()).await;
-            // Another end may have been set at this very moment.
+            // Another caller may have set another end at this moment.
             service.end_pause(&Author::CLOCK, |other| *other == pause);
         });
         *state = Some(PauseInForce { pause, unpaused, timer: Timer(timer.abort_handle()) });

@@ -18,23 +18,24 @@ use crate::fronts::Fronts;
 pub struct Snapshot {
     /// The rules.
     pub rules: Arc<RuleSet>,
-    /// The same rules in this node's shares, for the time without the shared store; `None` where counters live in memory.
+    /// The same rules with this node's shares of the limits, for the time without the shared store; `None` where
+    /// counters live in memory.
     pub(crate) local_rules: Option<Arc<RuleSet>>,
     /// The fronts of other systems.
     pub(crate) fronts: Fronts,
-    /// Whether it is a copy that denies nothing.
+    /// True if the snapshot is a copy that denies nothing.
     pub(crate) is_paused: bool,
-    /// When it was compiled, to be put in force at once.
+    /// When the snapshot was compiled.
     pub(crate) loaded: Time,
 }
 
 impl Snapshot {
-    /// Only these rules: the counters live in memory, and no front of another system is served.
+    /// A snapshot of these rules alone: the counters live in memory, and no front of another system is served.
     pub(super) fn in_memory(rules: Arc<RuleSet>, loaded: Time) -> Snapshot {
         Snapshot { loaded, ..Snapshot::of_rules(rules, None) }
     }
 
-    /// These rules, with those in this node's shares, and no front of another system.
+    /// A snapshot of these rules and those in this node's shares, without a front of another system.
     pub(crate) fn of_rules(rules: Arc<RuleSet>, local_rules: Option<Arc<RuleSet>>) -> Snapshot {
         Snapshot { rules, local_rules, fronts: Fronts::default(), is_paused: false, loaded: Time::EPOCH }
     }
@@ -50,7 +51,7 @@ impl Snapshot {
         }
     }
 
-    /// Whether some rule, one of a front included, looks at a field or counts by it.
+    /// True if a rule, one of a front included, matches or counts by a field.
     pub fn uses_field(&self, field: &str) -> bool {
         self.fronts.uses_field(field) || self.rules.field_names().any(|name| name == field)
     }
@@ -81,7 +82,7 @@ impl Service {
         Ok(())
     }
 
-    /// Compiles rules that stand for themselves.
+    /// Compiles rules that are used apart from the rules in force.
     pub(crate) fn compile_alone(&self, policy: &Policy) -> Result<Snapshot, PolicyError> {
         self.compile_with(policy, Fronts::default())
     }

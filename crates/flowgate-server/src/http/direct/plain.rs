@@ -12,7 +12,7 @@ use hyper::Method;
 
 use crate::http::head::Head;
 
-/// Gateways pass on the headers of browsers, some twenty.
+/// The most headers of a plain request. Gateways pass on those of browsers, about twenty.
 pub(super) const MAX_HEADERS: usize = 48;
 
 /// Room for the headers of a request.
@@ -59,7 +59,7 @@ pub(super) fn read<'r, 'b: 'r>(bytes: &'b [u8], room: &'r mut Room<'b>, max_body
     Some(Plain { head: Head { method, path, query, headers }, body, length: head_bytes + body_bytes })
 }
 
-/// The paths that are asked for most, all of which answer with few bytes.
+/// True for the paths that are asked for most. All of them answer with few bytes.
 fn is_frequent(path: &str) -> bool {
     match path.strip_prefix("/v1/") {
         Some(endpoint) => matches!(endpoint, "take" | "limit" | "peek" | "record" | "refund"),
@@ -69,12 +69,12 @@ fn is_frequent(path: &str) -> bool {
     }
 }
 
-/// hyper refuses queries with some other bytes.
+/// True for a byte that hyper accepts in every query.
 fn is_plain_in_query(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"-._~=&%+/?:@!$,;*'()".contains(&byte)
 }
 
-/// The announced length of the body; `None`: a header says more about the body or the connection than that.
+/// The announced length of the body; `None`: a header says something else about the body or the connection.
 fn announced(headers: &[Header<'_>]) -> Option<Option<usize>> {
     let mut length = None;
     for Header { name, value } in headers {

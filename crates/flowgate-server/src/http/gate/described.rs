@@ -15,7 +15,8 @@ use crate::http::reply::Reply;
 const STATUS: HeaderName = HeaderName::from_static("x-flowgate-status");
 const PROBLEM: HeaderName = HeaderName::from_static("x-flowgate-problem");
 
-/// nginx reads heads of 4 KiB by default, and the other headers need some of it.
+/// The most bytes of a problem document. nginx reads heads of 4 KiB by default, and the other headers need a part of
+/// it.
 const MAX_DOCUMENT_BYTES: usize = 2048;
 
 /// Adds what the client should get.

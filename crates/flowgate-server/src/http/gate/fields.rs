@@ -17,7 +17,7 @@ use smallvec::SmallVec;
 use super::original::{Original, Unclear};
 use crate::http::head::{self, Header};
 
-/// Names, as in rules and bans, and values.
+/// The fields: names as in rules and bans, and values.
 #[derive(Debug)]
 pub(super) struct GateFields<'a> {
     values: SmallVec<[(&'a str, Cow<'a, str>); 8]>,
@@ -92,11 +92,11 @@ fn address_text(address: IpAddr) -> String {
     text
 }
 
-/// Two values differ that should be equal.
+/// Two values of a header or parameter differ.
 #[derive(Debug, PartialEq, Eq)]
 struct Differ;
 
-/// The one value that all of these equal.
+/// The one value that all of `values` equal.
 fn only<T: PartialEq>(mut values: impl Iterator<Item = T>) -> Result<Option<T>, Differ> {
     let first = values.next();
     if values.all(|value| first.as_ref() == Some(&value)) { Ok(first) } else { Err(Differ) }

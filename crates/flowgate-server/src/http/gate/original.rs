@@ -62,7 +62,7 @@ impl<'a> Original<'a> {
         spelling: PathSpelling,
     ) -> Result<Original<'a>, Unclear<'static>> {
         let headers = call.headers();
-        // Gateways append to the client's value: bytes that are not text spoil their own entry only.
+        // Gateways append to the client's value. Bytes that are not text invalidate only their own entry.
         let lines = head::values(headers, FORWARDED_FOR[0]).map(escaped_text);
         // The walk starts at the last header, and the map iterates forwards only. Nearly always there is one header.
         let lines: smallvec::SmallVec<[Cow<'_, str>; 2]> = lines.collect();
@@ -118,7 +118,7 @@ fn path_and_query(uri: &[u8]) -> &[u8] {
     rest.iter().position(|byte| matches!(byte, b'/' | b'?')).map_or(b"/", |at| &rest[at..])
 }
 
-/// The one value of all headers with these names, which have the same meaning.
+/// The one value of all headers with these names, which mean the same.
 fn said<'a>(headers: &'a [Header<'_>], names: &'static [&'static str]) -> Result<Option<&'a [u8]>, Unclear<'static>> {
     let mut found = None;
     for name in names {

@@ -1,4 +1,4 @@
-//! Counts of decisions: those that count up, and those of one step.
+//! Counts of decisions: tallies that count up, and counts of one step.
 
 use flowgate_engine::rules::Action;
 use flowgate_engine::{RuleCounts, RuleOutcome};
@@ -7,16 +7,16 @@ use flowgate_engine::{RuleCounts, RuleOutcome};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Tally {
     pub(crate) allowed: u64,
-    /// By a limit, at once, or by a ban.
+    /// Requests that a limit, a rule without limits or a ban has denied.
     pub(crate) denied: u64,
-    /// Let pass, though a shadow rule would have denied them.
+    /// Requests that passed, though a shadow rule would have denied them.
     pub(crate) shadow: u64,
     /// Those of `denied` whose rule has an action of its own, such as `captcha`.
     pub(crate) own_action: u64,
 }
 
 impl Tally {
-    /// What a rule has counted that asks the caller for `action` on a denial.
+    /// The tally of a rule that asks the caller for `action` on a denial.
     pub(crate) fn new(counts: RuleCounts, action: &str) -> Tally {
         let denied = counts.get(RuleOutcome::Denied) + counts.get(RuleOutcome::Banned);
         Tally {
@@ -27,7 +27,7 @@ impl Tally {
         }
     }
 
-    /// What was counted since `before`. A tally that begins anew has counted all it tells.
+    /// The decisions since `before`. A tally that is smaller than before has begun anew, and all of it counts.
     pub(super) fn since(self, before: Tally) -> Tally {
         let new = |now: u64, before: u64| now.checked_sub(before).unwrap_or(now);
         Tally {

@@ -7,13 +7,13 @@ use super::Gauges;
 use super::rings::{RESOLUTIONS, Resolution, Rings};
 use crate::metrics::quantile_micros;
 
-/// Whose durations are kept.
+/// The protocols whose durations are kept.
 pub(crate) const PROTOCOLS: [&str; 4] = ["resp", "http", "grpc", "store"];
 
 /// The resolutions that are kept.
 const KEPT: [Resolution; 2] = [RESOLUTIONS[1], RESOLUTIONS[2]];
 
-/// Microseconds.
+/// The latency of a step, in microseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Latency {
     pub(crate) p50: Option<u32>,

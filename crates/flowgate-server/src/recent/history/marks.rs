@@ -1,7 +1,7 @@
-//! Marks: instants that a chart names.
+//! Marks: instants that a chart shows with a name.
 //!
-//! Bound      [`MAX_MARKS`] of bans by hand and as many of everything else; the oldest give way. A program that bans
-//!            thousands does not push out the marks of rules.
+//! Bound      [`MAX_MARKS`] of bans by hand and as many of everything else; new ones replace the oldest. A
+//!            program that bans thousands of values does not push out the marks of rules.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

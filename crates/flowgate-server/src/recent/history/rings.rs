@@ -8,11 +8,11 @@
 pub(crate) struct Resolution {
     pub(crate) step: u64,
     pub(crate) steps: usize,
-    /// Where its steps begin in a ring.
+    /// The cell of a ring at which the steps of this resolution begin.
     start: usize,
 }
 
-/// Five minutes, an hour and a day.
+/// The resolutions of five minutes, an hour and a day.
 pub(super) const RESOLUTIONS: [Resolution; 3] = [
     Resolution { step: 1, steps: 300, start: 0 },
     Resolution { step: 10, steps: 360, start: 300 },
@@ -62,14 +62,14 @@ impl<T: Clone + Default> Rings<T> {
         }
     }
 
-    /// Begins the steps that hold these seconds.
+    /// Resets the steps that hold these seconds.
     pub(super) fn clear(&mut self, begun: &[(Resolution, u64)]) {
         for &(resolution, second) in begun {
             *self.get_mut(resolution, second) = T::default();
         }
     }
 
-    /// Changes every value by that of the same step in `other`.
+    /// Changes every value by the value of the same step in `other`.
     pub(super) fn merge(&mut self, other: &Rings<T>, change: impl Fn(&mut T, &T)) {
         for (value, other) in self.0.iter_mut().zip(&other.0) {
             change(value, other);
@@ -86,7 +86,7 @@ impl<T: Clone + Default> Rings<T> {
 #[derive(Debug)]
 pub(super) struct Steps {
     first: u64,
-    /// The last second.
+    /// The newest second that the rings hold.
     pub(super) last: u64,
     is_measured: Rings<bool>,
 }
@@ -98,8 +98,8 @@ impl Steps {
         Steps { first: second, last: second, is_measured }
     }
 
-    /// Goes on to `second`. Returns the steps that begin, each by one of its seconds. Those before the last were measured
-    /// unless there `is_gap`.
+    /// Moves on to `second`. Returns the steps that begin, each by one of its seconds. The steps before the last one
+    /// count as measured unless there `is_gap`.
     pub(super) fn advance(&mut self, second: u64, is_gap: bool) -> Vec<(Resolution, u64)> {
         let mut begun = Vec::new();
         for resolution in RESOLUTIONS {

@@ -1,4 +1,4 @@
-//! The rules with a history of their own: a bounded number.
+//! The rules that have a history of their own. Their number is bounded.
 
 use std::borrow::Cow;
 
@@ -7,7 +7,7 @@ use hashbrown::HashMap;
 use super::rings::{Resolution, Rings};
 use super::{StepCounts, Tally};
 
-/// A rule that was quiet for so long gives its place to a rule that decides.
+/// A rule that has not decided for this many seconds gives its place to a rule that decides.
 const QUIET_SECONDS: u64 = 600;
 
 #[derive(Debug)]
@@ -23,16 +23,16 @@ pub(super) struct Place {
     before: Tally,
     /// When the rule got its place.
     pub(super) since: u64,
-    /// The last second in which it decided.
+    /// The last second in which the rule decided.
     active: u64,
     pub(super) counts: Rings<StepCounts>,
 }
 
-/// What a record has found.
+/// The counts that a record adds.
 #[derive(Debug, Default)]
 pub(super) struct Found {
     pub(super) total: Tally,
-    /// What rules without a place have counted.
+    /// The decisions of rules without a place.
     pub(super) other: Tally,
     /// The counts of rules that have lost their place.
     pub(super) displaced: Vec<Rings<StepCounts>>,
@@ -78,7 +78,8 @@ impl RulePlaces {
         found
     }
 
-    /// Whether there is a place for one more rule. If need be, the rule that was quiet longest leaves.
+    /// True if there is a place for one more rule. If all places are taken, the rule that was quiet longest may lose
+    /// its place.
     fn make_place(&mut self, second: u64, found: &mut Found) -> bool {
         if self.places.len() < self.most {
             return true;

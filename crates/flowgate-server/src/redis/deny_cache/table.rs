@@ -21,7 +21,7 @@ use super::Denial;
 use crate::lock::Lock;
 
 const SHARD_COUNT: usize = 16;
-/// Some 16 MB with the usual denials.
+/// The most denials: about 16 MB of the usual size.
 const MAX_DENIALS: usize = 64 * 1024;
 const EPOCH_COUNT: usize = 4096;
 
@@ -44,14 +44,14 @@ struct Entry<A> {
     epoch: Epoch,
 }
 
-/// What a request asks: a hash of its counters and its cost, under a key that this process alone knows.
+/// A question as a key of the table: a hash of the counters and the cost, under a key that only this process knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TableQuestion {
     pub(crate) hash: u128,
     pub(crate) epoch: Epoch,
 }
 
-/// How often something was given back to the counters of a question, when it was asked.
+/// The number of refunds and resets of the question's counters, when it was asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Epoch(u32);
 
@@ -65,19 +65,19 @@ impl<A: Clone> DenyTable<A> {
         }
     }
 
-    /// A hash under a key that this process alone knows.
+    /// A hash under a key that only this process knows.
     pub(crate) fn hash(&self, value: impl Hash) -> u64 {
         self.hasher.hash_one(value)
     }
 
-    /// The counter of a key of the caller's.
+    /// The counter of an ad hoc key.
     pub(crate) fn key_counter(&self, key: AdHocKey<'_>) -> u128 {
         u128::from(self.hash((1_u8, key))) << 64 | u128::from(self.hash((2_u8, key)))
     }
 
-    /// A question about these counters: `asked` tells apart what may be asked of them.
+    /// A question about these counters. `asked` differs between different questions about the same counters.
     pub(crate) fn question(&self, counters: impl Iterator<Item = u128>, asked: u128) -> TableQuestion {
-        // The counters are hashes; this keeps those of two questions apart as well as they are.
+        // The counters are hashes already, so mixing them keeps different questions apart.
         let (mut hash, mut epoch) = (asked.wrapping_mul(ODD_FACTOR), 0_u32);
         for counter in counters {
             hash = (hash ^ counter).wrapping_mul(ODD_FACTOR).rotate_left(47);
@@ -94,7 +94,7 @@ impl<A: Clone> DenyTable<A> {
         (now < denial.until).then(|| (denial.answer.clone(), now.since(denial.at)))
     }
 
-    /// Keeps an answer that was given at `at` to a question that was asked before, for `wait` from then.
+    /// Keeps a denial that the store gave at `at` to a question that was asked before, for `wait` from then.
     pub(crate) fn put(&self, question: TableQuestion, answer: A, at: Time, wait: Span) {
         let until = at + wait.min(self.longest);
         let mut shard = self.shard(question);
@@ -107,7 +107,7 @@ impl<A: Clone> DenyTable<A> {
         shard.insert(question.hash, Entry { answer, at, until, epoch: question.epoch });
     }
 
-    /// Something was, or may have been, given back to these counters.
+    /// Notes that units were, or may have been, given back to these counters.
     pub(crate) fn end(&self, counters: impl Iterator<Item = u128>) {
         counters.for_each(|counter| _ = self.epoch_of(counter).fetch_add(1, SeqCst));
     }
@@ -121,7 +121,7 @@ impl<A: Clone> DenyTable<A> {
     }
 }
 
-/// Odd, so that multiplying by it loses nothing.
+/// An odd factor: multiplying by it loses no information.
 const ODD_FACTOR: u128 = 0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835;
 
 #[cfg(test)]
@@ -169,7 +169,7 @@ mod tests {
         cache.put(question, "denied", NOW, Span::from_secs(1));
         cache.end([B].into_iter());
         assert_eq!(ask(&cache, &[A, B], 1, Span::ZERO), None);
-        // The answer to a question that was asked before arrives after.
+        // The answer arrives after the refund, to a question from before it.
         cache.put(question, "denied", NOW, Span::from_secs(1));
         assert_eq!(ask(&cache, &[A, B], 1, Span::ZERO), None);
     }

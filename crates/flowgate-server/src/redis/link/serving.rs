@@ -15,10 +15,10 @@ use super::{CommandResult, Kind, Shared, Waiter};
 use crate::listener::Stream;
 use crate::redis::wire::{self, Reply};
 
-/// A connection that owes answers for this long beyond their deadline is given up.
+/// How long an answer may be overdue before the connection is given up.
 const MAX_OVERDUE: Span = Span::from_millis(800);
 
-/// How often to look after a connection that owes answers, or a breaker that is open.
+/// The time between two checks of a connection with overdue answers, or of an open breaker.
 const CHECK_PERIOD: Duration = Duration::from_millis(20);
 
 /// Why a connection has ended.
@@ -27,7 +27,7 @@ pub(super) enum LinkEnd {
     /// Another link of the same node has found another address behind the server's name.
     #[error("its name is another server's by now")]
     Moved,
-    /// The server takes no writes any more: the server that took over may have its name by now.
+    /// The server takes no writes any more. The server that took over may already have its name.
     #[error("it has become a replica")]
     Replaced,
     #[error(transparent)]
@@ -38,16 +38,16 @@ pub(super) enum LinkEnd {
 pub(super) struct Serving<'a> {
     shared: &'a Shared,
     stream: Box<dyn Stream>,
-    /// Which of the node's addresses it leads to; see [`Node::place`](super::Node::place).
+    /// The number of the node's address that the connection leads to; see [`Node::place`](super::Node::place).
     place: u64,
     out: Vec<u8>,
-    /// How much of `out` has been sent.
+    /// The number of bytes of `out` that have been sent.
     sent: usize,
     input: Vec<u8>,
     /// The waiting ends of replies to come, oldest first. Deadlines are in order, too.
     waiters: VecDeque<Waiter>,
-    /// The server has become a replica. The one that took over may have its name by now, so the name is looked up
-    /// again.
+    /// True if the server has become a replica. The server that took over may already have its name, so the name is
+    /// looked up again.
     replaced: bool,
     /// The number of the oldest waiters whose callers were told that the deadline is over.
     expired: usize,
@@ -138,7 +138,7 @@ impl<'a> Serving<'a> {
             let mut queue = self.shared.queue.lock();
             queue.in_flight = queue.in_flight.saturating_sub(replies);
         }
-        // Answers that are still awaited come first.
+        // Answers that callers still await come first.
         if self.replaced && self.waiters.is_empty() {
             self.shared.node.trip(&LinkEnd::Replaced.to_string());
             return Err(LinkEnd::Replaced);
@@ -149,7 +149,7 @@ impl<'a> Serving<'a> {
     fn deliver(&self, Waiter { kind, deadline }: Waiter, reply: Reply, is_expired: bool) {
         let node = &self.shared.node;
         match kind {
-            // A probe that is answered late has failed: a Redis that is too slow is not asked again.
+            // A probe whose answer is late has failed: a Redis that is too slow is not asked again.
             Kind::Probe if is_expired => {}
             Kind::Probe if deadline <= node.now() => node.probe_failed("no answer in time"),
             Kind::Probe => node.probed(&reply),
@@ -159,7 +159,7 @@ impl<'a> Serving<'a> {
                     None => node.succeeded(),
                     Some(_) => node.failed(node.now()),
                 }
-                // No caller waits for it.
+                // The send fails if the caller has left.
                 let _ = waiting.send(CommandResult::Reply(reply));
             }
             Kind::Late(listening) => _ = listening.send(reply),
@@ -184,14 +184,15 @@ impl<'a> Serving<'a> {
                         waiter.kind = Kind::Late(listening);
                     }
                 }
-                // A command whose reply is not read goes before one whose reply is.
+                // The caller of a late reply was told before. An unread command precedes one whose reply counts.
                 Kind::Late(_) | Kind::Unread => {}
             }
         }
         if self.expired > 0 && self.waiters.front().is_some_and(|oldest| oldest.deadline + MAX_OVERDUE <= now) {
             return Err(io::Error::other("it owes answers for too long"));
         }
-        // A connection that owes answers would only queue the probe behind them; it is answered, or given up, first.
+        // On a connection with overdue answers, a probe would only queue behind them. The answers arrive first, or the
+        // connection is given up.
         if self.expired == 0 && node.may_probe(now) {
             node.write_probe(&mut self.out);
             let deadline = now + node.timeout;
@@ -201,7 +202,7 @@ impl<'a> Serving<'a> {
         Ok(())
     }
 
-    /// When to look next; `None`: not before a command is sent.
+    /// The time until the next check; `None`: none is due before a command is sent.
     fn next_look(&self) -> Option<Duration> {
         let due = self.waiters.get(self.expired).map(|waiter| {
             let left = waiter.deadline.since(self.shared.node.now());
@@ -234,7 +235,7 @@ impl<'a> Serving<'a> {
     }
 }
 
-/// Whether a server says that it no longer takes writes, since another one does.
+/// True if a server says that it takes no writes, because it has become a replica.
 fn is_replica(reply: &Reply) -> bool {
     matches!(reply, Reply::Error(error) if error.starts_with("READONLY") || error.starts_with("MASTERDOWN"))
 }
@@ -252,7 +253,7 @@ impl Future for Serving<'_> {
 
 impl Drop for Serving<'_> {
     fn drop(&mut self) {
-        // What was under way has failed, whatever ended the connection.
+        // The requests under way have failed, whatever ended the connection.
         let node = &self.shared.node;
         node.connections.subtract(1);
         let now = node.now();

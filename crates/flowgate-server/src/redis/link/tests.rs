@@ -1,5 +1,5 @@
-//! Connections that end, and names that come to stand for another server. The servers answer every command with their
-//! name.
+//! Tests of connections that end, and of names that come to stand for another server. The servers answer every command
+//! with their name.
 
 use flowgate_engine::config::RedisUrl;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -68,7 +68,7 @@ async fn all_links_of_a_node_follow_one_to_another_address() {
     for link in &links {
         assert_eq!(who(link).await.unwrap(), "old");
     }
-    // As a fourth link says that has found another address behind the name.
+    // The node moves as if a fourth link had found another address behind the name.
     node.is_at(Some(new.address));
     for link in &links {
         assert_eq!(who(link).await.unwrap(), "new");
@@ -82,14 +82,14 @@ async fn a_connection_that_is_cut_is_made_anew_at_once() {
     let node = server.node();
     let link = Link::start(Arc::clone(&node), &Handle::current());
     assert_eq!(who(&link).await.unwrap(), "server");
-    // The connection is there, so it is at least as old as this.
+    // The connection exists, so it is at least this old.
     let connected = node.now();
     while node.now() <= connected + SETTLED_AFTER {
         assert_eq!(who(&link).await.unwrap(), "server");
         sleep(Duration::from_millis(5)).await;
     }
     server.cut.send(()).unwrap();
-    // What was under way may be lost, but nothing is refused meanwhile.
+    // Commands under way may be lost, but none is refused meanwhile.
     while server.connections.load(Relaxed) < 2 || who(&link).await.is_err() {
         if let Err(failure) = who(&link).await {
             assert_eq!(failure, Failure::Lost);

@@ -12,14 +12,14 @@ use crate::redis::deny_cache::{DenyQuestion, DenyTable};
 use crate::redis::failover::Local;
 use crate::service::{JointRequest, PartRules, Snapshot};
 
-/// Some requests and their plan.
+/// Several requests and their common plan.
 pub(crate) struct JointQuestion<'a, 'r, 'q> {
     pub(crate) snapshot: &'a Arc<Snapshot>,
     pub(crate) plan: &'a JointPlan<'r>,
     pub(crate) requests: &'a [JointRequest<'q>],
 }
 
-/// Some requests that await their decision.
+/// Several requests that await their decision.
 pub(crate) struct OwnedJointQuestion {
     snapshot: Arc<Snapshot>,
     plan: OwnedJointPlan,

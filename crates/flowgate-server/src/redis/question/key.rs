@@ -9,7 +9,7 @@ use crate::redis::deny_cache::{Denial, DenyQuestion, DenyTable};
 use crate::redis::failover::Local;
 use crate::service::KeyDecision;
 
-/// A key, its limit and what is asked of it.
+/// A key, its limit, and the operation on it.
 pub(crate) struct KeyQuestion<'a> {
     pub(crate) op: Op,
     pub(crate) call: AdHoc<'a>,

@@ -1,11 +1,11 @@
-//! A plan of which only the outcomes are of interest.
+//! A plan whose reply is its outcomes alone.
 
 use flowgate_engine::redis::{OwnedPlan, RedisQuestion, ReplyError};
 use flowgate_engine::{Decider, Outcomes};
 
 use super::OwnedQuestion;
 
-/// A plan of which only the outcomes are of interest, and that only Redis can answer.
+/// A plan whose reply is its outcomes alone, and which only Redis can answer.
 pub(crate) struct OutcomesQuestion<T> {
     pub(crate) plan: OwnedPlan,
     pub(crate) conclude: fn(Outcomes<'_, '_>) -> T,

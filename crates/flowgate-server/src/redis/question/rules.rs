@@ -1,4 +1,4 @@
-//! A request that rules decide, and why they decide it so.
+//! A request that rules decide, and the explanation of such a decision.
 
 use std::sync::Arc;
 
@@ -50,7 +50,7 @@ impl Question for RuleQuestion<'_, '_, '_> {
         {
             return None;
         }
-        // A caller may wait longer than another.
+        // Callers with different patience ask different questions.
         let patience = if let Op::TakeWithin(longest) = op { longest.as_nanos().saturating_add(1) } else { 0 };
         // One counter may be under different limits: by the value of a field, or after a reload.
         let limits = self.plan.limits_id() ^ patience.rotate_left(48);
@@ -94,10 +94,10 @@ impl LocalQuestion for OwnedRuleQuestion {
     }
 }
 
-/// As [`RuleQuestion`]; the reply tells why.
+/// As [`RuleQuestion`]; the reply is the explanation.
 pub(crate) struct ExplainQuestion<'a, 'r, 'q>(pub(crate) RuleQuestion<'a, 'r, 'q>);
 
-/// As [`OwnedRuleQuestion`]; the reply tells why.
+/// As [`OwnedRuleQuestion`]; the reply is the explanation.
 pub(crate) struct OwnedExplainQuestion(OwnedRuleQuestion);
 
 impl Question for ExplainQuestion<'_, '_, '_> {

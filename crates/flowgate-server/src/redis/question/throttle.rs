@@ -8,7 +8,7 @@ use super::{LocalQuestion, OwnedQuestion, Question};
 use crate::redis::deny_cache::{Denial, DenyQuestion, DenyTable};
 use crate::redis::failover::Local;
 
-/// A key and what is asked of it.
+/// A key and the call on it.
 pub(crate) struct ThrottleQuestion<'a> {
     pub(crate) key: AdHocKey<'a>,
     pub(crate) throttle: Throttle,

@@ -16,7 +16,7 @@ use crate::redis::wire::Reply;
 use crate::service::{BanError, StoreAway};
 
 impl SharedStore {
-    /// Bans a value of a field, everywhere.
+    /// Bans a value of a field, on all nodes.
     pub(crate) fn ban(self: &Arc<Self>, order: BanOrder<'_>) -> Answer<Result<Arc<ManualBan>, BanError>> {
         let id = self.decider.next_manual_ban_id();
         let call = match self.ban_call().impose(order, id) {
@@ -34,13 +34,13 @@ impl SharedStore {
         })
     }
 
-    /// Lifts a ban by its id, be it by hand or by a rule; false when there is none.
+    /// Lifts a ban by its id, whether by hand or by a rule; false if there is none.
     pub(crate) fn unban(self: &Arc<Self>, id: BanId) -> Answer<Result<bool, StoreAway>> {
         match (id.kind(), self.decider.manual_ban(id, self.redis_time())) {
             (BanKind::Rule, _) => self.unban_rule(id),
             (BanKind::Hand, Some(ban)) => self.lift(&ban.field, &ban.value, Some(id)),
             (BanKind::Hand, None) => {
-                // Another node may have imposed it since the last refresh.
+                // Another node may have imposed the ban since the last refresh.
                 let store = Arc::clone(self);
                 Answer::later(async move {
                     store.refresh_bans().await?;
@@ -53,14 +53,14 @@ impl SharedStore {
         }
     }
 
-    /// Lifts the ban by hand of a field's value; false when there is none.
+    /// Lifts the ban by hand of a field's value; false if there is none.
     pub(crate) fn unban_value(self: &Arc<Self>, field: &str, value: &str) -> Answer<Result<bool, StoreAway>> {
         self.lift(field, value, None)
     }
 
-    /// Lifts a ban by hand, everywhere.
+    /// Lifts a ban by hand, on all nodes.
     fn lift(self: &Arc<Self>, field: &str, value: &str, id: Option<BanId>) -> Answer<Result<bool, StoreAway>> {
-        // A value that cannot be banned is not.
+        // A value that cannot be banned is not banned.
         let Ok(call) = self.ban_call().lift(field, value, id) else { return Answer::Now(Ok(false)) };
         let Ok(sent) = self.redis.send_script(&call) else { return Answer::Now(Err(StoreAway)) };
         let (store, field, value) = (Arc::clone(self), field.to_owned(), value.to_owned());
@@ -70,8 +70,8 @@ impl SharedStore {
         })
     }
 
-    /// Lifts a ban that a rule has imposed through this node; false when there is none. It stays listed until Redis
-    /// says that it is gone.
+    /// Lifts a ban that a rule has imposed through this node; false if there is none. The ban stays listed until Redis
+    /// confirms that it is gone.
     fn unban_rule(self: &Arc<Self>, id: BanId) -> Answer<Result<bool, StoreAway>> {
         let call = self.decider.rule_ban_call(id, &self.redis.prefix, ScriptTime::Redis, self.redis_time());
         let Some(call) = call else { return Answer::Now(Ok(false)) };
@@ -99,7 +99,7 @@ impl SharedStore {
         BanCall { prefix: &self.redis.prefix, time: ScriptTime::Redis }
     }
 
-    /// Takes a reply in, and what it says of Redis's clock.
+    /// Changes the copy of the bans by `take`, and notes the time that Redis has told.
     fn with_bans<T>(&self, take: impl FnOnce(&mut BanCopy) -> Result<T, ReplyError>) -> Result<T, StoreAway> {
         let mut bans = self.bans.lock();
         let taken = take(&mut bans).map_err(|_| StoreAway)?;

@@ -14,7 +14,7 @@ use crate::redis::wire::Reply;
 use crate::service::{KeyDecision, Reset, StoreAway};
 
 impl SharedStore {
-    /// Forgets a key, then peeks at its fresh state.
+    /// Resets a key, then peeks at its fresh state.
     pub(crate) fn limit_reset(
         self: &Arc<Self>,
         call: AdHoc<'_>,
@@ -29,7 +29,7 @@ impl SharedStore {
         })
     }
 
-    /// The time until an ad hoc key is as if never used.
+    /// The time until an ad hoc key is as if it had never been used.
     pub(crate) fn key_lifetime(self: &Arc<Self>, key: AdHocKey<'_>) -> Answer<Result<Option<Span>, StoreAway>> {
         let key = ad_hoc_key(&self.redis.prefix, key);
         let command = move || Plain(vec![b"PTTL".to_vec(), key.clone()]);
@@ -39,7 +39,7 @@ impl SharedStore {
         })
     }
 
-    /// Forgets an ad hoc key; true if it existed.
+    /// Resets an ad hoc key; true if it existed.
     pub(crate) fn key_reset(self: &Arc<Self>, key: AdHocKey<'_>) -> Answer<Result<bool, StoreAway>> {
         let deny = self.store.key_reset(key);
         if let Some(deny) = &deny {

@@ -164,10 +164,10 @@ fn check_name(name: &[u8]) -> Result<(), Error> {
     }
 }
 
-/// A name is kept as long as the connection.
+/// The most bytes of a client's name, which is kept as long as the connection.
 pub(in crate::resp) const MAX_CLIENT_NAME_BYTES: usize = 256;
 
-/// What only the nodes of a Redis Cluster answer.
+/// Refuses the commands that only the nodes of a Redis Cluster answer.
 pub(super) fn cluster(_: &mut Call<'_>) -> Result<(), Error> {
     Err(Error::NoCluster)
 }

@@ -15,17 +15,17 @@ pub(super) fn del(call: &mut Call<'_>) -> Result<(), Error> {
     count(call, |call, key| call.session.shared.service.key_reset(call.session.key(key), call.at))
 }
 
-/// A key that is named twice counts twice, as in Redis.
+/// The number of keys that exist. A key that is given twice counts twice, as in Redis.
 pub(super) fn exists(call: &mut Call<'_>) -> Result<(), Error> {
     count(call, |call, key| lifetime(call, key).map(|left| left.map(|left| left.is_some())))
 }
 
-/// Seconds, rounded up: after that time the key is gone.
+/// The lifetime in seconds, rounded up: after that time the key is gone.
 pub(super) fn ttl(call: &mut Call<'_>) -> Result<(), Error> {
     own_lifetime(call, |left| left.as_secs_ceil())
 }
 
-/// Milliseconds, rounded up.
+/// The lifetime in milliseconds, rounded up.
 pub(super) fn pttl(call: &mut Call<'_>) -> Result<(), Error> {
     own_lifetime(call, |left| left.as_millis_ceil())
 }

@@ -1,6 +1,6 @@
-//! Numbers in arguments: decimal text, as `str::parse` reads it, without a detour over UTF-8.
+//! Numbers in arguments: decimal text, as `str::parse` reads it, without a check for UTF-8.
 
-/// An optional sign and digits; `None` for anything else, and for what does not fit.
+/// Reads an optional sign and digits; `None` for any other text, and for a number that does not fit.
 #[inline]
 pub(super) fn parse(text: &[u8]) -> Option<i64> {
     let (negative, digits) = match text {
@@ -15,13 +15,13 @@ pub(super) fn parse(text: &[u8]) -> Option<i64> {
         let value = digits.iter().try_fold(0, |value, byte| Some(10 * value + i64::from(digit(*byte)?)))?;
         return Some(if negative { -value } else { value });
     }
-    // Built up below zero, where there is one number more.
+    // The value is built below zero, where the range has one number more.
     let value =
         digits.iter().try_fold(0_i64, |value, &byte| value.checked_mul(10)?.checked_sub(i64::from(digit(byte)?)))?;
     if negative { Some(value) } else { value.checked_neg() }
 }
 
-/// Any number with this many digits fits.
+/// The number of digits that always fit.
 const SAFE_DIGITS: usize = i64::MAX.ilog10() as usize;
 
 #[inline]

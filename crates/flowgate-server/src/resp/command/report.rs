@@ -10,7 +10,7 @@ use crate::resp::error::{Error, QuotedText};
 /// The version of Redis whose protocol this is. Client libraries choose by it what they send.
 pub(super) const REDIS_VERSION: &str = "7.2.0";
 
-/// The work of a report, in commands of the usual kind: it reads the counts of every shard, or writes a long text.
+/// The work of a report, as a number of usual commands: it reads the counts of every shard, or writes a long text.
 pub(super) const REPORT_WORK: usize = 32;
 
 /// Settings that clients look up, with values that fit this server.
@@ -26,7 +26,7 @@ pub(super) fn time(call: &mut Call<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-/// `INFO [section ...]`: always all sections, which are short.
+/// `INFO [section ...]`: answers all sections, which are short.
 pub(super) fn info(call: &mut Call<'_>) -> Result<(), Error> {
     call.takes(REPORT_WORK);
     let (shared, stats) = (&call.session.shared, call.session.shared.service.stats());
@@ -103,7 +103,7 @@ pub(super) fn command(call: &mut Call<'_>) -> Result<(), Error> {
         reply.array(COMMANDS.len());
         COMMANDS.iter().for_each(|spec| reply.bulk(spec.name.as_bytes()));
     } else if call.is(0, "docs") {
-        // Help texts; redis-cli does without.
+        // There are no help texts. redis-cli works without them.
         call.reply().map(0);
     } else if call.is(0, "info") {
         let named = |name: &[u8]| COMMANDS.iter().find(|spec| name.eq_ignore_ascii_case(spec.name.as_bytes()));

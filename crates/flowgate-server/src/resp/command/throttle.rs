@@ -16,7 +16,7 @@ pub(super) fn throttle(call: &mut Call<'_>) -> Result<(), Error> {
     })
 }
 
-/// What the arguments behind the key say.
+/// The numbers in the arguments after the key.
 #[inline]
 pub(crate) fn numbers<'a>(arguments: usize, argument: impl Fn(usize) -> Option<&'a [u8]>) -> Result<Throttle, Error> {
     if !matches!(arguments, 4 | 5) {

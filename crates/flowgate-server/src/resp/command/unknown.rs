@@ -1,10 +1,10 @@
-//! Commands that there are not: refused in Redis's words or, where users of Redis expect them, with what to use
-//! instead.
+//! Commands that this server does not have. They are refused in Redis's words or, where users of Redis expect them,
+//! with what to use instead.
 
 use super::Command;
 use crate::resp::error::{Error, QuotedText};
 
-/// Families of commands, their names with blanks between, each with what to use instead.
+/// Families of commands, as names separated by blanks, each with what to use instead.
 const FAMILIES: &[(&str, &str)] = &[
     (
         "get set getex getset getdel setex psetex setnx mget mset append strlen incr incrby incrbyfloat decr decrby \

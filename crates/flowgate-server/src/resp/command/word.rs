@@ -2,14 +2,14 @@
 //!
 //! A word is folded to lower case once and then compared as one integer, which makes a search of the table cheap.
 
-/// A word of at most 16 bytes in lower case, none of them zero; zeroes behind it.
+/// A word of at most 16 bytes in lower case, padded with zeros. The word itself contains no zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Word(u128);
 
 const MAX_WORD_BYTES: usize = size_of::<Word>();
 
 impl Word {
-    /// A word of the source code: an empty or too long one does not compile.
+    /// A word of the source code. An empty or too long one does not compile.
     pub(super) const fn new(text: &'static str) -> Word {
         assert!(!text.is_empty() && text.len() <= MAX_WORD_BYTES);
         let (mut bytes, mut at) = ([0; MAX_WORD_BYTES], 0);

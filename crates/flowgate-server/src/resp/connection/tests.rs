@@ -77,7 +77,7 @@ async fn a_client_above_its_share_is_closed_when_memory_is_short() {
     small.read_exact(&mut [0; 7]).await.unwrap();
     assert!(says_pong(&mut connect(&shared, &shutdown)).await);
 
-    // They leave, and there is room again.
+    // Two clients leave, and there is room again.
     drop((greedy, small));
     while shared.counters.listener.open.get() > 0 {
         tokio::task::yield_now().await;
@@ -171,7 +171,7 @@ async fn an_idle_connection_holds_nothing() {
     assert!(occupied <= 1024, "{occupied}");
 }
 
-/// Runs it to its end, and gives the most that all connections together held meanwhile.
+/// Runs a connection to its end. Returns the most bytes that all connections together held meanwhile.
 async fn most_held(client: Restless, shared: &Arc<Shared>) -> u64 {
     let (_trigger, shutdown) = Shutdown::new();
     let connection = Connection::new(client, session(shared), Duration::from_secs(60)).run(shutdown);
@@ -209,7 +209,7 @@ async fn a_transaction_counts_while_it_is_being_sent() {
     assert!(most <= 1 << 20, "{most} bytes where all may hold {}", 192 << 10);
 }
 
-/// How often another client is answered until `replies` bytes have come.
+/// The number of times that another client is answered until `replies` bytes have arrived.
 async fn answered_meanwhile(client: &mut DuplexStream, other: &mut DuplexStream, replies: usize) -> usize {
     let mut said = vec![0; replies];
     let mut all = pin!(client.read_exact(&mut said));
@@ -229,7 +229,7 @@ async fn answered_meanwhile(client: &mut DuplexStream, other: &mut DuplexStream,
     }
 }
 
-/// A connection with room on its way for all that a test says and hears.
+/// A connection whose buffers have room for everything that a test sends and receives.
 fn connect_wide(shared: &Arc<Shared>, shutdown: &Shutdown) -> DuplexStream {
     let (client, server) = tokio::io::duplex(8 << 20);
     tokio::spawn(Connection::new(server, session(shared), Duration::from_secs(60)).run(shutdown.clone()));
@@ -245,7 +245,7 @@ async fn others_are_answered_while_a_long_transaction_is_executed() {
     client.write_all(&[b"MULTI\r\n".to_vec(), b"DBSIZE\r\n".repeat(COMMANDS)].concat()).await.unwrap();
     client.read_exact(&mut vec![0; b"+OK\r\n".len() + COMMANDS * b"+QUEUED\r\n".len()]).await.unwrap();
 
-    // What comes behind it is answered behind it.
+    // Commands after `EXEC` are answered after it.
     client.write_all(b"EXEC\r\nPING\r\n").await.unwrap();
     let expected =
         [format!("*{COMMANDS}\r\n").into_bytes(), b":0\r\n".repeat(COMMANDS), b"+PONG\r\n".to_vec()].concat();
@@ -292,7 +292,7 @@ async fn others_are_answered_between_pipelines_of_reports() {
         most = most.max(commands - before);
         before = commands;
     }
-    // A turn of 64 reports each, and the other client is heard in one and answered in the next.
+    // A turn holds 64 reports of each client. The other client is read in one turn and answered in the next.
     assert!(most <= 3 * 65 * CLIENTS as u64, "{most} commands between two answers");
 }
 
@@ -321,7 +321,7 @@ async fn after_ten_wrong_passwords_each_further_one_is_answered_late_and_ends_th
     }
     assert_eq!(start.elapsed(), Duration::ZERO, "ten are answered at once");
 
-    // Others at this address are let in at once, as is this client.
+    // Other clients at this address are let in at once, and so is this client.
     assert_eq!(reply_to(&mut client, "AUTH sesame").await, "+OK\r\n");
     for (number, wrong) in ["AUTH wrong", "HELLO 2 AUTH default wrong", "AUTH admin wrong"].into_iter().enumerate() {
         let mut guesser = connect(&shared, &shutdown);
@@ -377,7 +377,7 @@ async fn what_waits_behind_a_wrong_password_counts_with_what_all_may_hold() {
     let held = shared.counters.occupied.get();
     assert!(held > 0 && held < 1024, "{held} bytes for one short answer");
 
-    // Each is refused 1,500 commands, in some 50 KiB, which fit into one read.
+    // Each client sends 1,500 commands that are refused, about 50 KiB, which fit into one read.
     let guess = [b"a\r\n".repeat(1_500), b"AUTH wrong\r\n".to_vec()].concat();
     let mut guessers = Vec::new();
     for _ in 0..20 {

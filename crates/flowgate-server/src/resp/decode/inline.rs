@@ -23,7 +23,7 @@ pub(super) fn split(line: &mut [u8], words: &mut Vec<Range<usize>>) -> Result<()
 struct Splitting<'a> {
     line: &'a mut [u8],
     read: usize,
-    /// The end of the decoded words in `line`; never beyond `read`.
+    /// The end of the decoded words in `line`, never beyond `read`.
     written: usize,
 }
 
@@ -46,7 +46,7 @@ impl Splitting<'_> {
         Ok(Some(start..self.written))
     }
 
-    /// Reads up to the closing quote and past it.
+    /// Reads up to the closing quote and moves past it.
     fn quoted(&mut self, quote: u8) -> Result<(), ProtocolError> {
         loop {
             let byte = self.next()?;
@@ -69,7 +69,7 @@ impl Splitting<'_> {
         }
     }
 
-    /// Reads what a backslash stands for.
+    /// Reads the byte that a backslash stands for.
     fn escaped(&mut self) -> Result<u8, ProtocolError> {
         Ok(match self.next()? {
             b'n' => b'\n',

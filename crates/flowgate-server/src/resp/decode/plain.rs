@@ -10,7 +10,7 @@ const MAX_PLAIN_WORDS: usize = 32;
 pub(crate) struct PlainCommand<'a> {
     /// All its bytes, framing included.
     pub(crate) bytes: &'a [u8],
-    /// Where its words lie in `bytes`. Words of at most 99 bytes keep the positions small.
+    /// The positions of the words in `bytes`. Words have at most 99 bytes, which keeps the positions small.
     places: [(u16, u16); MAX_PLAIN_WORDS],
     count: usize,
 }
@@ -24,8 +24,8 @@ impl<'a> PlainCommand<'a> {
         Some(command)
     }
 
-    /// Becomes the command with which `bytes` begin, without a copy of its places. `None`, and of no use, if that is incomplete or
-    /// of another form.
+    /// Becomes the command with which `bytes` begin, without a copy of the positions. `None` if that command is
+    /// incomplete or of another form; this value is then useless.
     #[inline]
     pub(super) fn read_next(&mut self, bytes: &'a [u8]) -> Option<()> {
         let (count @ 1..=MAX_PLAIN_WORDS, mut at) = short_header(bytes, 0, b'*')? else { return None };
@@ -45,7 +45,7 @@ impl<'a> PlainCommand<'a> {
         self.count - 1
     }
 
-    /// The word at `index`, the name being 0.
+    /// The word at `index`. The name is word 0.
     #[inline]
     pub(crate) fn word(&self, index: usize) -> Option<&'a [u8]> {
         let (start, end) = *self.places[..self.count].get(index)?;
@@ -59,13 +59,13 @@ impl<'a> PlainCommand<'a> {
         self.bytes.get(usize::from(end)..)
     }
 
-    /// The words from `first` on, two by two, if they are texts and none is left over. The command is checked as a whole,
-    /// which is quicker than word by word.
+    /// The words from `first` on in pairs; `None` if they are not texts, or a word is left over. The command is checked
+    /// for UTF-8 as a whole, which is quicker than word by word.
     #[inline]
     pub(crate) fn pairs(&self, first: usize) -> Option<impl Iterator<Item = (&'a str, &'a str)>> {
         let text = str::from_utf8(self.bytes).ok()?;
         let (pairs, []) = self.places[..self.count].get(first..)?.as_chunks() else { return None };
-        // A word stands between line ends, so its ends are those of characters.
+        // Line ends surround a word, so the word begins and ends between characters.
         let word = |(start, end): (u16, u16)| text.get(usize::from(start)..usize::from(end)).unwrap_or_default();
         Some(pairs.iter().map(move |[one, other]| (word(*one), word(*other))))
     }

@@ -1,10 +1,11 @@
-//! The decoder: every form of a command, whole and cut anywhere, and every mistake.
+//! Tests of the decoder: every form of a command, whole and cut at any byte, and every mistake.
 
 use super::*;
 
 const MAX: usize = 64;
 
-/// What a stream of bytes says: its commands, one a line, words separated by `|`, then the error if one ends it.
+/// The commands in a stream of bytes, one a line, with words separated by `|`, then the error that ends the stream, if
+/// any.
 fn decode<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> String {
     let mut decoder = Decoder::new(MAX);
     let mut said = String::new();
@@ -28,7 +29,7 @@ fn decode<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> String {
     said
 }
 
-/// The same answer whole, cut in two at any byte, and byte by byte.
+/// A stream gives the same commands whole, cut in two at any byte, and byte by byte.
 #[track_caller]
 fn check(input: &[u8], expected: &str) {
     assert_eq!(decode([input]), expected, "in one piece");

@@ -1,4 +1,4 @@
-//! A pipeline is answered as its commands are one by one, however many of them are planned together.
+//! A pipeline gets the same answers as its commands one by one, whatever number of them is planned together.
 
 use flowgate::{ManualClock, MemoryStore, Time};
 use flowgate_engine::{Engine, Work};
@@ -145,7 +145,7 @@ async fn a_planned_command_is_answered_behind_a_reply_that_waits_for_the_disk() 
     let shared = Arc::new(Shared { service, ..roomy() });
     let (_trigger, shutdown) = Shutdown::new();
     let mut client = connect(&shared, &shutdown);
-    // A command that is of those that are planned tells the connection to plan the next ones.
+    // A command that can be planned tells the connection to plan the next ones.
     let commands = "FG.UNBAN user 2\r\nFG.LIMIT a 9/1h\r\n".to_owned()
         + &"*3\r\n$8\r\nFG.LIMIT\r\n$1\r\na\r\n$4\r\n9/1h\r\n".repeat(3);
     client.write_all(commands.as_bytes()).await.unwrap();
