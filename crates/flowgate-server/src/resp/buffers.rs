@@ -29,7 +29,9 @@ thread_local! {
 pub(crate) fn lend(buffer: &mut Vec<u8>) {
     if buffer.capacity() < READ_BYTES {
         let small = std::mem::replace(buffer, SPARE.with_borrow_mut(Vec::pop).unwrap_or_default());
-        buffer.extend_from_slice(&small);
+        if !small.is_empty() {
+            buffer.extend_from_slice(&small);
+        }
     }
     buffer.reserve(READ_BYTES);
 }

@@ -255,7 +255,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     fn answer(&mut self) {
         let now = self.dialogue.begin_batch();
         self.dialogue.execute();
-        while self.dialogue.goes_on() {
+        while self.dialogue.goes_on() && !self.decoder.is_drained() {
             if self.dialogue.answer_planned(&mut self.decoder, now) {
                 continue;
             }

@@ -126,15 +126,7 @@ impl Decoder {
         size.is_some()
     }
 
-    /// A complete command of the usual form, which begins `from` bytes behind the last command that was handed out.
-    #[inline]
-    pub(crate) fn plain_command(&self, from: usize) -> Option<PlainCommand<'_>> {
-        let mut command = PlainCommand::default();
-        self.read_plain_command(from, &mut command)?;
-        Some(command)
-    }
-
-    /// As [`plain_command`](Self::plain_command), into the memory of an earlier command.
+    /// Reads a complete command of the usual form, which begins `from` bytes behind the last command that was handed out.
     #[inline]
     pub(crate) fn read_plain_command<'d>(&'d self, from: usize, command: &mut PlainCommand<'d>) -> Option<()> {
         if self.partial.next != 0 || self.partial.missing.is_some() {
@@ -154,7 +146,7 @@ impl Decoder {
         &self.buffer[self.begin..][place]
     }
 
-    /// Moves past `size` bytes of commands that were answered from [`plain_command`](Self::plain_command).
+    /// Moves past `size` bytes of commands that were answered from [`read_plain_command`](Self::read_plain_command).
     pub(crate) fn skip_plain(&mut self, size: usize) {
         self.begin += size;
     }

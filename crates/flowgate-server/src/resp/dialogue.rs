@@ -113,7 +113,7 @@ impl Dialogue {
     /// while replies are pending: theirs come first.
     #[inline]
     pub(super) fn answer_planned(&mut self, decoder: &mut Decoder, at: Reading) -> bool {
-        self.plans && self.pending.is_empty() && !decoder.is_drained() && self.answer_group(decoder, at)
+        self.plans && self.pending.is_empty() && self.answer_group(decoder, at)
     }
 
     /// True if the next commands are worth planning together.
@@ -126,19 +126,21 @@ impl Dialogue {
         // The group borrows from here, while the session counts.
         let shared = Arc::clone(&self.session.shared);
         let snapshot = shared.service.load_snapshot();
-        let group = Group::plan(decoder, &self.session, &snapshot, self.first.take());
-        let (mut work, mut size) = (TakeWork::new(&snapshot), 0);
-        for command in group.commands() {
-            let answered =
-                self.goes_on() && group.answer(command, &mut self.session, &mut work, at, &mut self.out).is_continue();
-            if !answered {
-                break;
+        let size = planned::with_memory(|memory| {
+            let group = Group::plan(memory, decoder, &self.session, &snapshot, self.first.take());
+            let (mut work, mut size) = (TakeWork::new(&snapshot), 0);
+            for command in group.commands() {
+                let answered = self.goes_on()
+                    && group.answer(command, &mut self.session, &mut work, at, &mut self.out).is_continue();
+                if !answered {
+                    break;
+                }
+                size += command.size();
+                self.commands += 1;
+                self.count_work(work_by_length(command.arguments));
             }
-            size += command.size();
-            self.commands += 1;
-            self.count_work(work_by_length(command.arguments));
-        }
-        drop(group);
+            size
+        });
         decoder.skip_plain(size);
         self.plans = size > 0;
         self.plans

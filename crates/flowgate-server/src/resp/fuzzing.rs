@@ -1,6 +1,6 @@
 //! The decoder under random input: for the fuzz target, and for a test that does the same on every run.
 
-use super::decode::{Decoder, MAX_HEADER_BYTES};
+use super::decode::{Decoder, MAX_HEADER_BYTES, PlainCommand};
 
 /// The contents of a stream: its commands, and the error that ended it.
 #[derive(Debug, PartialEq, Eq)]
@@ -21,7 +21,8 @@ pub fn hear<'a>(pieces: impl IntoIterator<Item = &'a [u8]>, max_command: usize) 
     for piece in pieces {
         decoder.buffer().extend_from_slice(piece);
         loop {
-            let plain = decoder.plain_command(0).map(|plain| {
+            let mut plain = PlainCommand::default();
+            let plain = decoder.read_plain_command(0, &mut plain).map(|()| {
                 let words = (0..=plain.arguments()).filter_map(|index| plain.word(index));
                 words.map(<[u8]>::to_vec).collect::<Vec<_>>()
             });

@@ -8,7 +8,7 @@
 //! Rule       An event loop keeps the memory of plans and groups from group to group, so that planning allocates nothing.
 //! Invariant  No command of a group changes what the session may do, so the session is checked once.
 
-use std::cell::Cell;
+use std::cell::RefCell;
 use std::ops::{ControlFlow, Range};
 use std::rc::Rc;
 
@@ -32,13 +32,19 @@ pub(super) const MAX_GROUP: usize = 16;
 const MAX_SPARE_PLANS: usize = MAX_GROUP + yield_once::MAX_YIELDED;
 
 thread_local! {
-    static MEMORY: Cell<GroupMemory> =
-        const { Cell::new(GroupMemory { commands: Vec::new(), plans: Vec::new(), subjects: Vec::new() }) };
+    static MEMORY: RefCell<GroupMemory> =
+        const { RefCell::new(GroupMemory { commands: Vec::new(), plans: Vec::new(), subjects: Vec::new() }) };
+}
+
+/// Hands out the event loop's memory for a group.
+#[inline]
+pub(super) fn with_memory<T>(plan: impl FnOnce(&mut GroupMemory) -> T) -> T {
+    MEMORY.with_borrow_mut(plan)
 }
 
 /// The memory of a group.
 #[derive(Debug, Default)]
-struct GroupMemory {
+pub(super) struct GroupMemory {
     commands: Vec<PlannedCommand>,
     /// Plans that are not in use. A plan moves from here to a command and back, so it lies in a box.
     #[expect(clippy::vec_box, reason = "a plan is some hundred bytes")]
@@ -51,7 +57,7 @@ struct GroupMemory {
 #[derive(Debug)]
 pub(super) struct Group<'d> {
     decoder: &'d Decoder,
-    memory: GroupMemory,
+    memory: &'d mut GroupMemory,
 }
 
 /// A command whose counters the processor is fetching.
@@ -83,11 +89,12 @@ pub(super) fn plan_first(decoder: &Decoder, session: &Session) -> Option<FirstCo
     if !may_plan(session) {
         return None;
     }
-    let (command, service) = (decoder.plain_command(0)?, &session.shared.service);
+    let (mut command, service) = (PlainCommand::default(), &session.shared.service);
+    decoder.read_plain_command(0, &mut command)?;
     match command::planning(command.word(0)?)? {
         Planning::Take => {
             let fields = command::take_fields(&command)?;
-            let mut plan = spare_plan();
+            let mut plan = with_memory(|memory| memory.plans.pop()).unwrap_or_default();
             service.plan_take(&service.load_snapshot(), fields, &mut plan);
             plan.subjects().for_each(|(subject, rules)| service.counters().prefetch_several(subject, rules));
             Some(FirstCommand::Take { plan, size: command.bytes.len(), arguments: command.arguments() })
@@ -100,14 +107,6 @@ pub(super) fn plan_first(decoder: &Decoder, session: &Session) -> Option<FirstCo
     }
 }
 
-/// A plan of the event loop's memory.
-fn spare_plan() -> Box<PlannedTake> {
-    let mut memory = MEMORY.take();
-    let plan = memory.plans.pop();
-    MEMORY.replace(memory);
-    plan.unwrap_or_default()
-}
-
 /// True if the session may use the commands, and memory decides them at once.
 fn may_plan(session: &Session) -> bool {
     session.authenticated && session.transaction.is_none() && session.shared.service.answers_at_once()
@@ -116,12 +115,13 @@ fn may_plan(session: &Session) -> bool {
 impl<'d> Group<'d> {
     /// Plans the commands that `decoder` holds, of which the first may be planned already.
     pub(super) fn plan(
+        memory: &'d mut GroupMemory,
         decoder: &'d Decoder,
         session: &Session,
         snapshot: &Snapshot,
         first: Option<FirstCommand>,
     ) -> Group<'d> {
-        let mut group = Group { decoder, memory: MEMORY.take() };
+        let mut group = Group { decoder, memory };
         if may_plan(session) {
             group.plan_all(session, snapshot, first);
         }
@@ -191,7 +191,7 @@ impl<'d> Group<'d> {
     /// for the translation of its address, so those of a step stand close together: then the processor translates several at
     /// a time.
     fn prefetch(&mut self, counters: &MemoryStore) {
-        let GroupMemory { commands, subjects, .. } = &mut self.memory;
+        let GroupMemory { commands, subjects, .. } = &mut *self.memory;
         subjects.clear();
         for command in commands {
             match &command.question {
@@ -259,15 +259,14 @@ impl<'d> Group<'d> {
 /// Keeps the memory for the next group.
 impl Drop for Group<'_> {
     fn drop(&mut self) {
-        let mut memory = std::mem::take(&mut self.memory);
-        for command in memory.commands.drain(..) {
+        let GroupMemory { commands, plans, .. } = &mut *self.memory;
+        for command in commands.drain(..) {
             if let Question::Take(plan) = command.question
-                && memory.plans.len() < MAX_SPARE_PLANS
+                && plans.len() < MAX_SPARE_PLANS
             {
-                memory.plans.push(plan);
+                plans.push(plan);
             }
         }
-        MEMORY.replace(memory);
     }
 }
 

@@ -90,8 +90,11 @@ fn commands_of_a_pipeline_are_planned_together() {
     assert!(connection.dialogue.plans());
     connection.decoder.buffer().extend_from_slice(b"*4\r\n$7\r\nFG.TAKE\r\n$1\r\n1\r\n$4\r\nuser\r\n$1\r\n1\r\n");
     let session = &connection.dialogue.session;
-    let group = planned::Group::plan(&connection.decoder, session, &session.shared.service.snapshot(), None);
-    assert_eq!(group.commands().len(), 1);
+    let snapshot = session.shared.service.snapshot();
+    planned::with_memory(|memory| {
+        let group = planned::Group::plan(memory, &connection.decoder, session, &snapshot, None);
+        assert_eq!(group.commands().len(), 1);
+    });
 }
 
 #[test]
