@@ -28,13 +28,13 @@ use crate::decision::{Decision, Retry, Verdict};
 use crate::limit::{Algorithm, MAX_COUNT};
 use crate::time::Span;
 
-/// No debt is longer than 36,500 days.
+/// The longest debt: 36,500 days.
 pub(crate) const MAX_DEBT_NANOS: u64 = 36_500 * 86_400 * 1_000_000_000;
 
-/// The largest integer below which a double holds every integer. Counters stop here, so that every store counts alike.
+/// The largest integer up to which a double holds every integer. Counters stop here, so that every store counts alike.
 pub(crate) const MAX_EXACT_INTEGER: u64 = (1 << 53) - 1;
 
-/// An algorithm with its numbers worked out.
+/// An algorithm with the numbers of a limit.
 #[derive(Clone, Debug)]
 pub(crate) enum Law {
     Unlimited,
@@ -61,11 +61,11 @@ impl Law {
     }
 }
 
-/// What one limit knows about one subject.
+/// The state of one limit for one subject.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Counter {
     pub(crate) state: State,
-    /// What was counted through a limit with `after=`.
+    /// The count of a limit with `after=`, in its period.
     pub(crate) seen: Option<WindowCount>,
 }
 
@@ -78,43 +78,43 @@ pub(crate) enum State {
     Fixed(WindowCount),
     Sliding(Log),
     Approx(Pair),
-    /// Not a limit's: the theoretical arrival time that [`redis_cell`](crate::redis_cell) keeps.
+    /// The state of [`redis_cell`](crate::redis_cell), not of a limit: the theoretical arrival time.
     Throttle(u64),
-    /// Not a limit's: the last ban of a subject.
+    /// The last ban of a subject, not a state of a limit.
     Banned(LastBan),
 }
 
-/// Why something is charged.
+/// Why units are charged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Charge {
-    /// It happened.
+    /// The request happened.
     Counted,
     /// The request was denied, and the rule counts denied requests. Caps keep the state bounded: such a charge keeps a
     /// subject out no longer than a full limit does.
     Denied,
 }
 
-/// An algorithm: pure functions on its own kind of state. No state is that of a key never used.
+/// An algorithm: pure functions on its own kind of state. `None` is the state of a key that was never used.
 pub(crate) trait Meter {
-    /// What it keeps of a key.
+    /// The state that the algorithm keeps for a key.
     type State: StateKind;
 
     /// Would `cost` pass now?
     fn check(&self, state: Option<&Self::State>, ask: Ask) -> Verdict;
 
-    /// The state once `cost` is counted, whatever the limit says.
+    /// The state after `cost` is counted, whatever the limit says.
     fn charged(&self, state: Option<Self::State>, now: u64, cost: u64, charge: Charge) -> Self::State;
 
-    /// The state once `cost` is given back.
+    /// The state after `cost` is given back.
     fn refunded(&self, state: Option<Self::State>, now: u64, cost: u64) -> Option<Self::State>;
 
-    /// What the state says of itself.
+    /// The numbers of a state.
     fn numbers(&self, state: Option<&Self::State>, now: u64) -> Numbers;
 
     /// The number of units that are counted, also beyond the limit. Rounded up.
     fn used(&self, state: Option<&Self::State>, now: u64) -> u64;
 
-    /// Counts `cost` if it passes. The same as to check, to charge and to ask for the numbers.
+    /// Counts `cost` if it passes. The result is that of `check`, `charged` and `numbers` in turn.
     #[inline(always)]
     fn take(&self, state: &mut Option<Self::State>, ask: Ask) -> Decision {
         let now = ask.now.as_nanos();
@@ -184,8 +184,8 @@ pub(crate) trait Words: StateKind {
     fn unpack(words: [u64; 2]) -> Self;
 }
 
-/// Evaluates an expression with the meter of a law, or another one for `unlimited`. With `words`, only for the laws
-/// whose state is two words.
+/// Evaluates an expression with the meter of a law, or another one for `unlimited`. With `words`, this works only for
+/// laws whose state is two words.
 macro_rules! dispatch {
     ($law:expr, $meter:ident => $body:expr, $unlimited:expr) => {
         $crate::algorithm::dispatch!(
@@ -243,7 +243,7 @@ pub(crate) fn apply<M: Meter>(meter: &M, ask: Ask, state: &mut Option<M::State>)
     meter.numbers(state.as_ref(), now).beside(verdict)
 }
 
-/// As [`apply`], for a state of two words. Also gives the class of the new state.
+/// As [`apply`], for a state of two words. Also returns the class of the new state.
 #[inline(always)]
 pub(crate) fn apply_words<M>(meter: &M, ask: Ask, words: &mut Option<[u64; 2]>) -> (Decision, Class)
 where

@@ -3,7 +3,7 @@
 use crate::clock::Reading;
 use crate::time::{Span, Time};
 
-/// What is asked of counters.
+/// A question to counters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ask {
     /// The operation.
@@ -21,50 +21,50 @@ impl Ask {
         Ask { op, cost, now }
     }
 
-    /// The same at another time.
+    /// The same question at another time.
     #[inline]
     #[must_use]
     pub fn at(self, now: Time) -> Ask {
         Ask { now, ..self }
     }
 
-    /// The same about another number of units.
+    /// The same question about another number of units.
     #[inline]
     pub(crate) fn of(self, cost: u64) -> Ask {
         Ask { cost, ..self }
     }
 
-    /// True if it may create a counter.
+    /// True if the question may create a counter.
     #[inline]
     pub(crate) fn counts(self) -> bool {
         self.cost > 0 && self.op.counts()
     }
 }
 
-/// What to do with the counters.
+/// The operation on the counters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Op {
-    /// Check and count, in one step.
+    /// Check and count in one step.
     Take,
-    /// Would it pass? Changes nothing.
+    /// Check only. Changes nothing.
     Peek,
     /// Count, whatever the limit says.
     Record,
-    /// Check, and count whatever the answer is: the verdict of a [`Op::Peek`] with the state that a [`Op::Record`]
-    /// leaves, in one step. The numbers are those after it. In a plan of several parts it is a take.
+    /// Check, and count whatever the answer is: the verdict of [`Op::Peek`] with the state that [`Op::Record`] leaves,
+    /// in one step. The numbers are those after the operation. In a plan of several parts it is a take.
     CheckAndRecord,
-    /// Give back; never beyond a fresh state.
+    /// Give units back, never beyond a fresh state.
     Refund,
-    /// Take, for a caller that does not want to be held for longer than this: as if no `pace` had a larger `max_wait`.
-    /// With [`Span::ZERO`], a request that has to wait is denied.
+    /// Take, for a caller that can be held for at most this time: every `max_wait` of `pace` counts as no longer. With
+    /// [`Span::ZERO`], a request that has to wait is denied.
     TakeWithin(Span),
     /// A take that something other than a limit has denied. It changes what a denial changes.
     Deny,
 }
 
 impl Op {
-    /// The same for a clock that is ahead: the time for which a caller would be held is real time.
+    /// The same operation for a clock that is ahead: the longest hold of a caller is real time.
     #[inline]
     #[must_use]
     pub fn on_clock(self, at: Reading) -> Op {
@@ -74,7 +74,7 @@ impl Op {
         }
     }
 
-    /// True if the operation asks to pass, so that a limit can deny it. The others, record and refund, correct a count.
+    /// True if the operation asks to pass, so that a limit can deny it. Record and refund only correct a count.
     #[inline]
     pub fn asks(self) -> bool {
         matches!(self, Op::Take | Op::TakeWithin(_) | Op::CheckAndRecord | Op::Peek | Op::Deny)
@@ -86,7 +86,7 @@ impl Op {
         !matches!(self, Op::Peek)
     }
 
-    /// True if it may create a counter.
+    /// True if the operation may create a counter.
     pub(crate) fn counts(self) -> bool {
         matches!(self, Op::Take | Op::TakeWithin(_) | Op::CheckAndRecord | Op::Record | Op::Deny)
     }

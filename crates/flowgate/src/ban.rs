@@ -14,7 +14,7 @@ use crate::time::{Span, Time};
 /// The most strikes that a ban may need: each keeps its exact time.
 const MAX_STRIKES: u64 = 1000;
 
-/// The level is kept in a byte.
+/// The most lengths of a ban: the level fits a byte.
 const MAX_LENGTHS: usize = 100;
 
 const MAX_WITHIN: Span = Span::from_secs(366 * 86_400);
@@ -33,9 +33,9 @@ const MAX_LENGTH: Span = Span::from_nanos(MAX_DEBT_NANOS);
 #[derive(Clone, Debug)]
 pub struct Ban {
     pub(crate) strikes: Sliding,
-    /// In nanoseconds.
+    /// The lengths of successive bans, in nanoseconds.
     pub(crate) lengths: Box<[u64]>,
-    /// In nanoseconds.
+    /// The time after which a ban is forgotten, in nanoseconds.
     pub(crate) forget: u64,
 }
 
@@ -96,19 +96,19 @@ pub(crate) struct LastBan {
     pub(crate) level: u8,
 }
 
-/// Where a subject stands with a rule that bans.
+/// The standing of a subject with a rule that bans.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Standing {
-    /// Not banned.
+    /// The subject is not banned.
     Clear,
-    /// Banned before this request came.
+    /// The subject was banned before this request.
     Banned {
-        /// Until then.
+        /// The end of the ban.
         until: Time,
     },
-    /// Banned by this denial.
+    /// This denial has started a ban of the subject.
     JustBanned {
-        /// Until then.
+        /// The end of the ban.
         until: Time,
     },
 }
@@ -123,14 +123,14 @@ impl Standing {
     }
 }
 
-/// A rule that bans, beside the rule's hits in a plan.
+/// A rule that bans, in a plan beside the rule's hits.
 #[derive(Debug)]
 pub struct BanHit<'a> {
     pub(crate) key: Key,
     pub(crate) ban: &'a Ban,
     /// The id of the rule whose denials count.
     pub(crate) rule_id: u32,
-    /// Loaded by the store, changed by the decision.
+    /// The record of the subject: the store loads it, the decision changes it.
     pub(crate) record: Record,
     pub(crate) standing: Standing,
     /// True if only a ban in force matters: the rule has no hits in the plan, so its denials are not counted.
@@ -158,7 +158,7 @@ impl<'a> BanHit<'a> {
         self.rule_id
     }
 
-    /// Where the record of the subject is kept.
+    /// The key of the subject's record.
     pub fn key(&self) -> Key {
         self.key
     }
@@ -168,12 +168,12 @@ impl<'a> BanHit<'a> {
         self.watches
     }
 
-    /// Where the subject stands after the plan was applied.
+    /// The standing of the subject after the plan was applied.
     pub fn standing(&self) -> Standing {
         self.standing
     }
 
-    /// A hit on the same record, with what was loaded of it.
+    /// A hit on the same record, with its loaded state.
     pub(crate) fn split_off(&mut self) -> BanHit<'a> {
         let (record, watches) = (std::mem::take(&mut self.record), self.watches);
         BanHit { record, watches, ..BanHit::new(self.key, self.ban, self.rule_id) }
@@ -188,9 +188,9 @@ impl<'a> BanHit<'a> {
         };
     }
 
-    /// The rule has denied.
+    /// Counts a denial by the rule as a strike.
     pub(crate) fn strike(&mut self, now: Time) {
-        // A ban that the store cannot keep must not be announced.
+        // A ban that the store cannot keep is not announced.
         if self.no_room {
             self.lost = true;
             return;
@@ -223,7 +223,7 @@ mod tests {
         Ban::new(3, s(100), &[s(10), s(1000)], s(5000)).unwrap()
     }
 
-    /// Strikes at these seconds; the seconds at which the bans they start end.
+    /// The ends of the bans that strikes at these seconds start, in seconds.
     fn bans(ban: &Ban, strikes: &[u64]) -> Vec<u64> {
         let second = 1_000_000_000;
         let mut record = Record::default();

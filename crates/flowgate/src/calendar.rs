@@ -33,7 +33,8 @@ pub struct TimeZone {
 }
 
 impl TimeZone {
-    /// The zone of an IANA name, if there is one. Case does not matter; the zone goes by the database's spelling.
+    /// The zone of an IANA name; `None` if there is no such zone. Case does not matter, and [`TimeZone::name`] has the
+    /// database's spelling.
     pub fn named(name: &str) -> Option<TimeZone> {
         let zone = tz::TimeZone::get(name).ok().filter(|zone| !zone.is_unknown())?;
         let name = zone.iana_name()?.into();
@@ -72,7 +73,7 @@ impl fmt::Debug for TimeZone {
     }
 }
 
-/// The periods of a zone's calendar of one unit.
+/// The periods of one unit in a zone's calendar.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Calendar {
     pub(crate) unit: Unit,
@@ -82,7 +83,7 @@ pub(crate) struct Calendar {
 impl Calendar {
     /// The instant (in nanoseconds) at which the period that holds `now` ends.
     pub(crate) fn end(&self, now: u64) -> u64 {
-        // Above the calendar's range (the year 9999) no `now` gets: `Time::MAX` lies in 2262.
+        // The calendar ends with the year 9999, and `Time::MAX` lies in 2262.
         let Ok(instant) = Timestamp::from_nanosecond(i128::from(now)) else { return now + 1 };
         let end = match self.unit {
             Unit::Day | Unit::Week | Unit::Month => self.civil_end(instant, now),
@@ -91,7 +92,7 @@ impl Calendar {
         end.max(now + 1)
     }
 
-    /// Days and longer: the first instant of the next date that begins a unit.
+    /// The end of a day or a longer unit: the first instant of the next date that begins a unit.
     fn civil_end(&self, instant: Timestamp, now: u64) -> u64 {
         let today = self.zone.zone.to_datetime(instant).date();
         let next = match self.unit {
@@ -112,14 +113,15 @@ impl Calendar {
         nanos(self.zone.zone.to_ambiguous_timestamp(midnight).later().ok()?)
     }
 
-    /// Hours and shorter: the next multiple of the unit on the local clock, or the next change of that clock.
+    /// The end of an hour or a shorter unit: the next multiple of the unit on the local clock, or the next change of
+    /// that clock.
     fn clock_end(&self, instant: Timestamp, now: u64) -> u64 {
         let unit = self.unit.nanos().unwrap_or(NANOS_PER_SECOND);
         let offset = self.zone.zone.to_offset(instant);
         let local = i128::from(now) + i128::from(offset.seconds()) * i128::from(NANOS_PER_SECOND);
         let into = u64::try_from(local.rem_euclid(i128::from(unit))).unwrap_or(0);
         let end = now + (unit - into);
-        // Only an hour is long enough to be cut by a change of the clocks: those fall on whole minutes.
+        // Changes of the clocks fall on whole minutes, so they can only cut an hour.
         if self.unit != Unit::Hour {
             return end;
         }
@@ -128,7 +130,7 @@ impl Calendar {
 
     fn change_of_clocks(&self, instant: Timestamp, before: u64) -> Option<u64> {
         let mut offset = self.zone.zone.to_offset(instant);
-        // `following` excludes the instant itself; start a nanosecond early to lose none that fall on it.
+        // `following` excludes the instant itself, so the search starts a nanosecond earlier.
         let from = instant.checked_sub(SignedDuration::from_nanos(1)).unwrap_or(instant);
         for change in self.zone.zone.following(from) {
             let at = nanos(change.timestamp())?;
@@ -165,7 +167,7 @@ mod tests {
         check(Unit::Day, "UTC", "2025-11-02T00:00:00Z", "2025-11-03T00:00:00Z");
         check(Unit::Day, "Asia/Shanghai", "2025-11-02T15:59:59.999999999Z", "2025-11-02T16:00:00Z");
         check(Unit::Day, "Asia/Shanghai", "2025-11-02T16:00:00Z", "2025-11-03T16:00:00Z");
-        // 25 and 23 hours long.
+        // These days have 25 and 23 hours.
         check(Unit::Day, "America/New_York", "2025-11-02T04:00:00Z", "2025-11-03T05:00:00Z");
         check(Unit::Day, "America/New_York", "2025-03-09T05:00:00Z", "2025-03-10T04:00:00Z");
     }

@@ -32,7 +32,7 @@ impl Class {
     /// The class of a counter that has `left` of `whole`.
     #[inline(always)]
     pub(crate) fn from_left(left: u64, whole: u64) -> Class {
-        // Limits are far below 2^62, where this would wrap.
+        // Limits are far below 2^62, so this does not wrap.
         let used_four_times = whole.wrapping_sub(left) << 2;
         Class(u8::from(used_four_times >= whole) + u8::from(used_four_times >= whole << 1) + u8::from(left == 0))
     }
@@ -57,7 +57,7 @@ impl Limit {
         dispatch!(self.law(), meter => meter.class(decision), decision.class())
     }
 
-    /// The classes of both parts of a counter, the limit's own and that of `after=`, once `verdict` is in.
+    /// The classes of both parts of a counter, the limit's own and that of `after=`, after `verdict`.
     #[inline]
     pub(crate) fn classes(&self, counter: &Counter, now: Time, outcome: &Decision) -> [Class; 2] {
         let Some(after) = self.after_window() else { return [self.class(outcome), Class::LITTLE] };
@@ -81,12 +81,12 @@ impl Decision {
 }
 
 impl ThrottleReply {
-    /// The class of the cell after the call.
+    /// The class of the counter after the call.
     #[inline]
     pub(crate) fn class(&self) -> Class {
         match self.retry_after {
             Some(_) => Class::EXHAUSTED,
-            // Neither is negative.
+            // Both numbers are at least zero.
             None => Class::from_left(self.remaining as u64, self.limit as u64),
         }
     }

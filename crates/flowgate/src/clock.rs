@@ -18,7 +18,7 @@ use std::task::Waker;
 
 use crate::time::{Span, Time};
 
-/// Where the time comes from.
+/// The source of the time.
 ///
 /// ```
 /// use flowgate::{Clock, Limiter, ManualClock, Span, Time};
@@ -38,7 +38,7 @@ pub enum Clock {
     /// follows: by up to a second within a second, by more once the step has lasted two seconds.
     #[default]
     System,
-    /// A time that is set by hand.
+    /// A time that a caller sets.
     Manual(ManualClock),
 }
 
@@ -49,8 +49,8 @@ impl From<ManualClock> for Clock {
 }
 
 impl Clock {
-    /// The time now, and how far that is ahead of the wall clock. Read it once for a batch of decisions: between
-    /// accesses to a large table the reading costs more than it takes, as the processor cannot overlap them.
+    /// The time now, and how far it is ahead of the wall clock. Read it once for a batch of decisions: a reading
+    /// between two accesses to a large table prevents the processor from overlapping their cache misses.
     #[inline]
     pub fn read(&self) -> Reading {
         match self {
@@ -65,9 +65,9 @@ impl Clock {
         self.read().now
     }
 
-    /// Time that has passed, for deadlines and for how long something took: it neither steps nor slows down, as
-    /// [`now`](Clock::now) does when the wall clock is put forward or back. It counts from an instant of its own, so
-    /// compare it with other monotonic times only.
+    /// A time for deadlines and for measuring durations. It neither steps nor slows down, as [`now`](Clock::now) does
+    /// when the wall clock is put forward or back. It counts from an instant of its own, so compare it with other
+    /// monotonic times only.
     ///
     /// ```
     /// use flowgate::{Clock, Span};
@@ -82,8 +82,8 @@ impl Clock {
         }
     }
 
-    /// Puts the clock forward to an instant, unless it is later: an earlier process has seen that instant. The real clock goes at
-    /// half speed from there until the wall clock agrees.
+    /// Moves the clock forward to `earliest`, which an earlier process has seen, unless the clock is later already.
+    /// From there the real clock runs at half speed until the wall clock agrees.
     pub fn not_before(&self, earliest: Time) {
         match self {
             Clock::System => system::not_before(earliest),
@@ -100,7 +100,7 @@ impl Clock {
         }
     }
 
-    /// How long the sleeper `id` is to sleep until the monotonic time `due`. A manual clock wakes it itself: `None`.
+    /// How long the sleeper `id` sleeps until the monotonic time `due`; `None`: a manual clock wakes it.
     pub(crate) fn sleep_until(&self, due: Time, id: u64, waker: &Waker) -> Option<Span> {
         match self {
             Clock::System => Some(due.since(self.monotonic())),
@@ -111,7 +111,7 @@ impl Clock {
         }
     }
 
-    /// The sleeper `id` is gone.
+    /// Forgets the sleeper `id`.
     pub(crate) fn forget(&self, id: u64) {
         if let Clock::Manual(clock) = self {
             clock.forget(id);

@@ -1,4 +1,4 @@
-//! The answer: may it happen now, what is left, when to come back.
+//! The answer: may a request happen now, what is left, and when to come back.
 
 use crate::clock::Reading;
 use crate::time::Span;
@@ -6,25 +6,25 @@ use crate::time::Span;
 /// Whether a request passes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Verdict {
-    /// It passes; with `pace`, after the caller has held it for `delay`.
+    /// The request passes; with `pace`, after the caller has held it for `delay`.
     Allow {
-        /// How long to hold the request; zero but for `pace`.
+        /// How long to hold the request; zero except under `pace`.
         delay: Span,
     },
-    /// It does not pass now.
+    /// The request does not pass now.
     Deny(Retry),
 }
 
 impl Verdict {
-    /// Passes at once.
+    /// The verdict of a request that passes at once.
     pub(crate) const PASS: Verdict = Verdict::Allow { delay: Span::ZERO };
 
-    /// Whether it passes.
+    /// True if the request passes.
     pub fn allowed(self) -> bool {
         matches!(self, Verdict::Allow { .. })
     }
 
-    /// The same with another wait.
+    /// The same verdict with another wait.
     #[must_use]
     pub fn map(self, change: impl Fn(Span) -> Span) -> Verdict {
         match self {
@@ -34,12 +34,12 @@ impl Verdict {
     }
 }
 
-/// When a denied request passes. Ordered by how long that is.
+/// When a denied request passes. A longer wait is greater.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Retry {
-    /// After this wait, if nothing else happens; any less does not do.
+    /// After exactly this wait, if nothing else happens.
     After(Span),
-    /// No wait helps: the cost is more than the limit ever grants.
+    /// Never: the cost is more than the limit ever grants.
     Never,
 }
 
@@ -76,7 +76,7 @@ impl Retry {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Decision {
-    /// May it happen?
+    /// Whether the request passes.
     pub verdict: Verdict,
     /// The most that could be taken at once (`None`: unlimited).
     pub limit: Option<u64>,
@@ -87,11 +87,11 @@ pub struct Decision {
 }
 
 impl Decision {
-    /// The answer where nothing is limited.
+    /// The answer without a limit.
     pub(crate) const UNLIMITED: Decision =
         Decision { verdict: Verdict::PASS, limit: None, remaining: None, reset_after: Span::ZERO };
 
-    /// Whether the request passes.
+    /// True if the request passes.
     pub fn allowed(&self) -> bool {
         self.verdict.allowed()
     }
@@ -104,13 +104,13 @@ impl Decision {
         }
     }
 
-    /// Whether it was denied and no wait helps.
+    /// True if the request was denied and no wait helps.
     pub fn never(&self) -> bool {
         self.verdict == Verdict::Deny(Retry::Never)
     }
 
-    /// Whether it was denied because a full store had no room for the counter. The counter is as if never used, so its
-    /// limit is not exceeded.
+    /// True if the request was denied because a full store had no room for the counter. The counter is as if never
+    /// used, so its limit is not exceeded.
     pub fn lacks_room(&self) -> bool {
         self.retry_after().is_some() && self.reset_after.is_zero()
     }
@@ -123,7 +123,7 @@ impl Decision {
         }
     }
 
-    /// Makes the waits real time. It was decided on the clock of `at`.
+    /// Converts the waits to real time. The decision was made on the clock of `at`.
     #[inline]
     pub fn make_real(&mut self, at: Reading) {
         if !at.ahead.is_zero() {
@@ -131,7 +131,7 @@ impl Decision {
         }
     }
 
-    // By value, so that a decision on a clock that is not ahead stays in the registers.
+    // This takes the decision by value, so that one on a clock that is not ahead stays in registers.
     #[cold]
     fn in_real_time(mut self, at: Reading) -> Decision {
         self.map_waits(|wait| at.real_wait(wait));

@@ -1,4 +1,5 @@
-//! What a journal needs of a [`MemoryStore`](crate::MemoryStore): its states as records, those that have changed, and the way back.
+//! What a journal needs of a [`MemoryStore`](crate::MemoryStore): its states as records, the changed ones, and the way
+//! to load them.
 //!
 //! For the crate `flowgate-journal`, and hidden from the documentation: it changes with the journal.
 

@@ -1,4 +1,4 @@
-//! The bytes of a key: what a [`Limiter`](crate::Limiter) counts by.
+//! The bytes of a key, by which a [`Limiter`](crate::Limiter) counts.
 
 use std::borrow::Cow;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -31,7 +31,7 @@ use std::sync::Arc;
 /// # Ok::<(), flowgate::LimitError>(())
 /// ```
 pub trait KeyBytes {
-    /// Calls `use_bytes` with the bytes.
+    /// Calls `use_bytes` with the bytes of the key.
     fn with_bytes<R>(&self, use_bytes: impl FnOnce(&[u8]) -> R) -> R;
 }
 

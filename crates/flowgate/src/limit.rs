@@ -85,25 +85,25 @@ pub(crate) struct After {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Spec {
     algorithm: Algorithm,
-    /// Absent for `unlimited`.
+    /// The rate; `None` for `unlimited`.
     rate: Option<Rate>,
-    /// Present for `bucket` and `pace`.
+    /// The burst of `bucket` and `pace`.
     burst: Option<u64>,
-    /// Present for `pace`.
+    /// The longest wait of `pace`.
     max_wait: Option<MaxWait>,
     zone: Option<TimeZone>,
     after: Option<(u64, Period)>,
 }
 
 impl Limit {
-    /// No limit: always allowed, counts nothing.
+    /// No limit: every request is allowed, and nothing is counted.
     pub fn unlimited() -> Limit {
         let algorithm = Algorithm::Unlimited;
         let spec = Spec { algorithm, rate: None, burst: None, max_wait: None, zone: None, after: None };
         Limit { law: Law::Unlimited, after: None, spec: Arc::new(spec) }
     }
 
-    /// How it counts.
+    /// The algorithm of the limit.
     pub fn algorithm(&self) -> Algorithm {
         self.spec.algorithm
     }
@@ -133,8 +133,8 @@ impl Limit {
         self.spec.after
     }
 
-    /// The span in which as much is granted as can be taken at once: the period, or the time in which a burst comes
-    /// back, rounded up. `None` where no one length says it: `unlimited`, a month, `after=`.
+    /// The span in which a limit grants as much as can be taken at once: the period, or the time in which a burst comes
+    /// back, rounded up. `None` for a limit without such a length: `unlimited`, a month, `after=`.
     ///
     /// ```
     /// use flowgate::{Limit, Span};

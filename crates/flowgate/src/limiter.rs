@@ -1,4 +1,4 @@
-//! The limiter: a set of limits, a store and a clock behind one friendly front.
+//! The limiter: a set of limits, a store and a clock behind one type.
 
 mod limits_in_force;
 mod take_each;
@@ -19,7 +19,7 @@ use crate::time::Span;
 use crate::wait::{Turns, WaitError, Waiting};
 use limits_in_force::{LimitsInForce, NamedLimit, named};
 
-/// The limits of a key that are decided without an allocation.
+/// The number of limits up to which a key is decided without an allocation.
 const INLINE_LIMITS: usize = 10;
 
 /// Limits for any number of keys: users, addresses, jobs.
@@ -151,7 +151,7 @@ impl Limiter {
         self.apply_at(Op::Refund, key, cost, self.inner.clock.read())
     }
 
-    /// Forgets all that was counted for `key`; true when there was something.
+    /// Forgets everything that was counted for `key`; true if there was a counter.
     ///
     /// ```
     /// # use flowgate::Limiter;
@@ -167,7 +167,7 @@ impl Limiter {
         limits.read(|limits| limits.iter().fold(false, |found, named| memory.reset(subject.counter(named.id)) | found))
     }
 
-    /// Any operation at any time; see [`take_at`](Limiter::take_at).
+    /// Applies any operation at any time; see [`take_at`](Limiter::take_at).
     #[inline]
     pub fn apply_at(&self, op: Op, key: impl KeyBytes, cost: u64, at: impl Into<Reading>) -> Decision {
         self.apply(op, self.subject(key), cost, at.into())
@@ -252,17 +252,17 @@ impl Limiter {
         self.inner.limits.read(|limits| limits.iter().map(|named| named.limit.clone()).collect())
     }
 
-    /// The clock it goes by.
+    /// The clock of the limiter.
     pub fn clock(&self) -> &Clock {
         &self.inner.clock
     }
 
-    /// What its store holds and had to give up.
+    /// What the store holds, and what it had to give up.
     pub fn stats(&self) -> MemoryStats {
         self.inner.memory.stats()
     }
 
-    /// `apply` compiled for takes alone, once for all kinds of keys.
+    /// As `apply`, compiled for takes alone, once for all types of keys.
     fn take_subject(&self, subject: Subject, cost: u64, at: Reading) -> Decision {
         self.apply(Op::Take, subject, cost, at)
     }
@@ -330,7 +330,7 @@ impl<'a> Turns<'a> for KeyTurns<'a> {
         self.subject
     }
 
-    /// Denied attempts of a waiting caller are not charged, also if the limiter counts denied requests.
+    /// Denied attempts of a waiting caller are not charged, even if the limiter counts denied requests.
     fn try_turn(self, cost: u64, at: Reading) -> Decision {
         let flags = RuleFlags::default();
         self.limiter.apply_as(flags, Op::TakeWithin(Span::ZERO), self.subject, cost, at)
@@ -368,37 +368,37 @@ pub struct LimiterBuilder {
 }
 
 impl LimiterBuilder {
-    /// Where the time comes from. Default: the real clock.
+    /// Sets the source of the time. Default: the real clock.
     pub fn clock(mut self, clock: impl Into<Clock>) -> LimiterBuilder {
         self.clock = clock.into();
         self
     }
 
-    /// The most bytes that all counters together may take, but enough for a few. Default: 64 MiB.
+    /// Sets the most bytes that all counters together may take. A few counters always fit. Default: 64 MiB.
     pub fn max_bytes(mut self, max_bytes: usize) -> LimiterBuilder {
         self.memory.max_bytes = max_bytes;
         self
     }
 
-    /// What to do when they are spent. Default: evict.
+    /// Sets what happens when these bytes are spent. Default: evict.
     pub fn when_full(mut self, when_full: WhenFull) -> LimiterBuilder {
         self.memory.when_full = when_full;
         self
     }
 
-    /// The key of the hash under which keys are kept. Default: random.
+    /// Sets the key of the hash under which keys are kept. Default: random.
     pub fn seed(mut self, seed: Seed) -> LimiterBuilder {
         self.memory.seed = seed;
         self
     }
 
-    /// Whether a denied request counts, too, so that a client that keeps asking stays out. Default: no.
+    /// Sets whether a denied request counts, too, so that a client that keeps asking stays out. Default: no.
     pub fn count_denied(mut self, count_denied: bool) -> LimiterBuilder {
         self.count_denied = count_denied;
         self
     }
 
-    /// The limiter.
+    /// Makes the limiter.
     ///
     /// # Errors
     /// When a limit cannot be parsed.
@@ -411,7 +411,7 @@ impl LimiterBuilder {
     }
 }
 
-/// What a [`Limiter`] takes for its limits: one or several, as texts or built.
+/// The limits of a [`Limiter`]: one or several, as texts or built.
 ///
 /// ```
 /// use flowgate::{Limit, Limiter};

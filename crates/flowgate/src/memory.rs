@@ -46,7 +46,7 @@ use shard::RESERVED_BYTES;
 use shards::{ShardGuard, Shards};
 use step::{OneShard, SeveralShards, apply_to, keep, load, make_room};
 
-/// A full shard holds about this much, so laying one out anew takes about a tenth of a millisecond.
+/// The bytes that a full shard holds, about. Laying such a shard out anew takes about a tenth of a millisecond.
 const SHARD_BYTES: usize = 512 << 10;
 /// The fewest and the most shards of a store. The allocator may map each table and each log by itself; with 2^14 shards
 /// these mappings stay well below the 65,530 that Linux allows a process.
@@ -82,13 +82,13 @@ pub struct MemoryStore {
     budget: Budget,
 }
 
-/// How a [`MemoryStore`] is made.
+/// The settings of a [`MemoryStore`].
 #[derive(Clone, Copy, Debug)]
 pub struct MemoryConfig {
     /// The most bytes that all counters together may take, at least some 10 KiB. Default: 64 MiB, about 1.5 million
     /// `bucket` keys.
     pub max_bytes: usize,
-    /// What to do when they are spent. Default: evict.
+    /// What happens when these bytes are spent. Default: evict.
     pub when_full: WhenFull,
     /// The key of the hash. Default: random.
     pub seed: Seed,
@@ -103,9 +103,9 @@ impl Default for MemoryConfig {
 /// What a [`MemoryStore`] holds and what it had to do to stay within its bounds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MemoryStats {
-    /// Counters that are kept (one with `after=` counts twice).
+    /// The number of counters (one with `after=` counts twice).
     pub counters: usize,
-    /// Bytes they take, sliding logs and spare room included.
+    /// The bytes of the counters, sliding logs and spare room included.
     pub bytes: usize,
     /// The cap on `bytes`.
     pub max_bytes: usize,
@@ -116,14 +116,13 @@ pub struct MemoryStats {
     pub evicted_in_use: u64,
     /// Requests that found no room for a counter because memory was full.
     pub refused: u64,
-    /// Strikes that were not counted, and so bans that did not begin, because not even the room that is kept for them
-    /// sufficed.
+    /// Strikes that were not counted, because not even the room that is kept for bans sufficed. The bans did not begin.
     pub bans_refused: u64,
     /// Sliding logs that gave up their precision in time because memory was full.
     pub coarsened: u64,
 }
 
-/// A counter holds what a limit of another algorithm has counted.
+/// The counter holds the count of a limit of another algorithm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("this counter belongs to a limit of another algorithm")]
 pub struct OtherAlgorithm;
@@ -151,18 +150,19 @@ impl MemoryStore {
         self.seed.subject(bytes)
     }
 
-    /// Hashes a subject piece by piece; [`MemoryStore::subject`] gives the same for all of its bytes.
+    /// Hashes a subject piece by piece. [`MemoryStore::subject`] returns the same for all bytes at once.
     pub fn subject_hasher(&self) -> SubjectHasher {
         SubjectHasher::new(self.seed)
     }
 
-    /// As [`MemoryStore::subject`], in a name space of its own: what the same bytes name in another is another subject.
+    /// As [`MemoryStore::subject`], in a name space of its own: the same bytes name different subjects in different
+    /// name spaces.
     #[inline]
     pub fn subject_in(&self, space: u8, bytes: &[u8]) -> Subject {
         self.seed.space(space).subject(bytes)
     }
 
-    /// The counter that some bytes name. Worth keeping: it is the same for every subject.
+    /// The counter that some bytes name. It is the same for every subject, so keep it.
     pub fn counter(&self, bytes: &[u8]) -> CounterId {
         self.seed.counter(bytes)
     }
@@ -245,7 +245,8 @@ impl MemoryStore {
         hit[0].outcome
     }
 
-    /// As [`MemoryStore::apply_one`], unless the counter was made by a limit of another algorithm and still lives.
+    /// As [`MemoryStore::apply_one`], unless a limit of another algorithm has made the counter and the counter still
+    /// lives.
     ///
     /// # Errors
     /// When it does; nothing has changed then.
@@ -270,19 +271,19 @@ impl MemoryStore {
         self.lock(key.shard(self.shards.len())).throttle(key.tag(), throttle, now, &self.budget)
     }
 
-    /// How long a counter still differs from one that was never used; `None` when it does not.
+    /// How long a counter still differs from one that was never used; `None` if it does not.
     pub fn lifetime(&self, key: Key, now: Time) -> Option<Span> {
         let (forget_at, _) = self.lock(key.shard(self.shards.len())).owner(key.tag())?;
         Some(Time::from_nanos(forget_at).since(now)).filter(|left| !left.is_zero())
     }
 
-    /// Forgets a counter; true when there was one.
+    /// Forgets a counter; true if there was one.
     pub fn reset(&self, key: Key) -> bool {
         self.lock(key.shard(self.shards.len())).forget(key.tag(), &self.budget)
     }
 
-    /// Sweeps expired counters out of the whole store, one shard at a time. Never needed for correctness: every
-    /// few calls sweep a part. It frees the memory of a store that receives no calls any more.
+    /// Sweeps expired counters out of the whole store, one shard at a time. Answers never depend on it: every few calls
+    /// sweep a part. It frees the memory of a store that receives no more calls.
     pub fn sweep(&self, now: Time) {
         for index in 0..self.shards.len() {
             let mut shard = self.lock(index);
@@ -306,14 +307,14 @@ impl MemoryStore {
         }
     }
 
-    /// Counts counters by their database from now on. To be called before the first key [in a
-    /// database](Key::in_database) other than the first; further calls change nothing.
+    /// Counts counters by their database from now on. Call this before the first key [in a database](Key::in_database)
+    /// other than the first. Further calls change nothing.
     pub fn count_databases(&self) {
         self.shards.count_databases();
     }
 
-    /// The counters in a database, those with `after=` twice. All are in the first one until
-    /// [`MemoryStore::count_databases`]. Takes no lock.
+    /// The number of counters in a database; those with `after=` count twice. All counters are in the first database
+    /// until [`MemoryStore::count_databases`]. Takes no lock.
     pub fn counters_in(&self, database: Database) -> usize {
         self.shards.counters_in(database)
     }

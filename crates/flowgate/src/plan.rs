@@ -62,9 +62,9 @@ pub struct PlanPart<'p, 'a> {
     pub op: Op,
     /// The number of units.
     pub cost: u64,
-    /// The limits it meets. Hits of one rule stand next to each other.
+    /// The limits that the request meets. Hits of one rule stand next to each other.
     pub hits: &'p mut [Hit<'a>],
-    /// The bans of those rules.
+    /// The bans of the rules of these hits.
     pub bans: &'p mut [BanHit<'a>],
 }
 
@@ -81,7 +81,7 @@ impl<'p, 'a> Plan<'p, 'a> {
         Plan::banning(ask, hits, &mut [])
     }
 
-    /// A plan of one part, of whose rules some ban: a ban in force denies, and a denial by such a rule is a strike.
+    /// A plan of one part with bans: a ban in force denies, and a denial by a rule that bans is a strike.
     #[inline]
     pub fn banning(ask: Ask, hits: &'p mut [Hit<'a>], bans: &'p mut [BanHit<'a>]) -> Plan<'p, 'a> {
         let Ask { op, cost, now } = ask;
@@ -99,13 +99,12 @@ impl<'p, 'a> Plan<'p, 'a> {
         &self.parts
     }
 
-    /// Whether the step passed, once it was decided: no part denies it. If so, every part is charged; otherwise none
-    /// but the refunds.
+    /// True if the decided step passed: no part denies it. Every part is then charged; otherwise only the refunds are.
     pub fn allowed(&self) -> bool {
         !self.parts.iter().any(PlanPart::denies)
     }
 
-    /// The longest wait of all parts that deny, once the plan was decided; the longest delay if it passed.
+    /// The longest wait of all parts that deny, after the decision; the longest delay if the step passed.
     pub fn verdict(&self) -> Verdict {
         let parts = self.parts.iter().filter(|part| part.op != Op::Refund);
         parts.map(|part| part.verdict(self.now)).fold(Verdict::PASS, Verdict::and)
@@ -119,13 +118,13 @@ impl<'p, 'a> PlanPart<'p, 'a> {
         PlanPart { op, cost, hits, bans: &mut [] }
     }
 
-    /// Whether the part, once it was decided, denies the step.
+    /// True if the decided part denies the step.
     pub fn denies(&self) -> bool {
         let exceeded = || self.hits.iter().any(|hit| !hit.flags.shadow && !hit.outcome.allowed());
         self.op.asks() && (self.op == Op::Deny || self.is_banned() || exceeded())
     }
 
-    /// The longest wait of its hits and bans, or the longest delay of its hits.
+    /// The longest wait of the part's hits and bans, or the longest delay of its hits.
     fn verdict(&self, now: Time) -> Verdict {
         let enforced = self.hits.iter().filter(|hit| !hit.flags.shadow);
         let by_limits = enforced.map(|hit| hit.outcome.verdict).fold(Verdict::PASS, Verdict::and);
@@ -186,7 +185,7 @@ pub(crate) fn decide_banning(ask: Ask, hits: &mut [Hit<'_>], bans: &mut [BanHit<
     }
     for ban in bans {
         let mut of_rule = hits.iter().filter(|hit| hit.rule_id == ban.rule_id && !hit.flags.shadow);
-        // A full store is not the client's fault.
+        // A denial because the store is full is not a strike: the client did not cause it.
         if of_rule.any(|hit| !hit.outcome.allowed() && !hit.no_room) {
             ban.strike(ask.now);
         }
@@ -205,7 +204,8 @@ fn take(ask: Ask, hits: &mut [Hit<'_>]) {
     }
 }
 
-/// Charges the hits of one rule, or does not, and concludes them. Their verdicts are in, `denied` is the request's.
+/// Charges the hits of one rule, or does not, and fills in their outcomes. Their verdicts are known. `denied` is the
+/// request's.
 #[inline]
 fn settle(ask: Ask, hits: &mut [Hit<'_>], denied: bool) {
     let passes = if hits[0].flags.shadow { !is_exceeded(hits) } else { !denied };
@@ -222,7 +222,7 @@ fn settle(ask: Ask, hits: &mut [Hit<'_>], denied: bool) {
     }
 }
 
-/// Whether one of a rule's hits denies.
+/// True if one of a rule's hits denies.
 #[inline]
 fn is_exceeded(hits: &[Hit<'_>]) -> bool {
     hits.iter().any(|hit| !hit.outcome.allowed())
@@ -235,13 +235,13 @@ fn counts_denied(hits: &[Hit<'_>]) -> bool {
     hits[0].flags.count_denied && is_exceeded(hits) && !no_room()
 }
 
-/// The answer on a counter that the store has no room for: that of a fresh counter, denied.
+/// The answer for a counter that the store has no room for: that of a fresh counter, denied.
 pub(crate) fn refused(limit: &Limit, now: Time, verdict: Verdict) -> Decision {
     limit.status(&Counter::default(), now, verdict.refused())
 }
 
 impl Verdict {
-    /// Denies a request whose counter the full store could not create.
+    /// The verdict of a request whose counter the full store could not create.
     fn refused(self) -> Verdict {
         if self.allowed() { Verdict::Deny(Retry::After(REFUSED_RETRY)) } else { self }
     }
@@ -259,7 +259,7 @@ impl Verdict {
     }
 }
 
-/// The wait that a full store tells. When it will have room is unknown.
+/// The wait that a full store tells. The time at which it has room again is unknown.
 pub(crate) const REFUSED_RETRY: Span = Span::from_secs(1);
 
 impl Decision {
@@ -283,7 +283,7 @@ impl Decision {
         }
     }
 
-    /// Makes the waits and the delay, which count from `at`, count from `now`.
+    /// Converts waits and the delay that count from `at` to ones that count from `now`.
     #[inline]
     pub(crate) fn count_from(&mut self, now: Time, at: Time) {
         if at == now {
@@ -300,7 +300,7 @@ impl Decision {
         }
     }
 
-    /// Whether a client is told these numbers rather than those of `other`.
+    /// True if a client is told these numbers rather than those of `other`.
     #[inline]
     fn is_told_before(&self, other: &Decision) -> bool {
         match (self.verdict, other.verdict) {

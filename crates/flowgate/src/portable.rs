@@ -43,17 +43,17 @@ pub(crate) trait Portable: Meter {
     /// Writes the numbers by which the script decides, at about the time of `ask`.
     fn write_terms(&self, ask: Ask, args: &mut impl Arguments);
 
-    /// Reads the state that the script found; the inner `None` is that of a key never used.
+    /// Reads the state that the script found; the inner `None` is the state of a key that was never used.
     fn read(&self, reply: &mut impl Iterator<Item = u64>) -> Option<Option<Self::State>>;
 
     /// Writes the name of the charge of `ask`, the newest in `state`: when, or in which window, it was made. A charge
-    /// of another name belongs to another request, and stays.
+    /// of another name belongs to another request, and the script keeps it.
     fn write_undo(&self, state: &Self::State, ask: Ask, args: &mut impl Arguments);
 }
 
 impl Limit {
-    /// Writes what a script needs to know in order to apply `ask`, at about its time. The letter is a capital where the
-    /// window of `after=` follows.
+    /// Writes what a script needs in order to apply `ask`, at about its time. The letter is a capital if the window of
+    /// `after=` follows.
     pub fn write_terms(&self, ask: Ask, args: &mut impl Arguments) {
         let after = self.after_window();
         let mark = |letter: u8| if after.is_some() { letter.to_ascii_uppercase() } else { letter };
@@ -77,7 +77,7 @@ fn letter<M: Portable>(_: &M) -> u8 {
 }
 
 impl<'a> Hit<'a> {
-    /// A hit on a counter that something else keeps.
+    /// A hit on a counter that another store keeps.
     pub fn portable(limit: &'a Limit) -> Hit<'a> {
         Hit::new(Key::NOWHERE, limit)
     }
@@ -93,17 +93,17 @@ impl<'a> Hit<'a> {
         Some(())
     }
 
-    /// Puts in an outcome that was decided elsewhere.
+    /// Sets an outcome that was decided elsewhere.
     pub fn settle(&mut self, outcome: Decision) {
         self.outcome = outcome;
     }
 
-    /// Writes how to undo what [`decide`] has charged to the hit for a take, `ask`, that passed. Writes nothing, and is
-    /// false, where nothing was charged.
+    /// Writes how to undo what [`decide`] has charged to the hit for the allowed take `ask`. Returns false, and writes
+    /// nothing, if nothing was charged.
     pub fn write_undo(&self, ask: Ask, args: &mut impl Arguments) -> bool {
         let after = self.limit.after_window();
         let seen = self.counter.seen.filter(|_| after.is_some());
-        // As it was charged: only from the last free unit on.
+        // The limit's own state is charged only from the last free unit on.
         let enforced = seen.is_none_or(|seen| after.is_none_or(|after| seen.count >= after.free));
         let state = if enforced { &self.counter.state } else { &State::Unused };
         let is_counted = dispatch!(
@@ -134,7 +134,7 @@ impl Throttle {
         self.decide(&mut tat.map(Time::as_nanos), now)
     }
 
-    /// What the call takes (negative when it gives back) and what may be owed, in nanoseconds.
+    /// The nanoseconds that the call takes (negative if it gives back), and the most that may be owed.
     pub fn nanos(&self) -> (i64, i64) {
         (self.increment, self.tolerance)
     }

@@ -18,14 +18,14 @@ pub(crate) struct Queues {
 #[derive(Debug)]
 struct Waiter {
     id: u64,
-    /// Set while the waiter sleeps.
+    /// The waker of the waiter, while it sleeps.
     waker: Option<Waker>,
 }
 
 impl Queues {
     /// Joins the end of a subject's queue.
     pub(crate) fn join(&self, subject: Subject) -> Place<'_> {
-        // Unique in the process: a clock that several limiters share tells waiters apart by it.
+        // Ids are unique in the process: a clock that several limiters share tells waiters apart by them.
         static NEXT_ID: AtomicU64 = AtomicU64::new(0);
         let id = NEXT_ID.fetch_add(1, Relaxed);
         self.lock().entry(subject).or_default().push_back(Waiter { id, waker: None });
@@ -50,7 +50,7 @@ impl Place<'_> {
         self.id
     }
 
-    /// Whether this is the head. If not, `waker` is woken when it is.
+    /// True if this place is the head of the queue. Otherwise `waker` is woken when it becomes the head.
     pub(crate) fn is_head(&self, waker: &Waker) -> bool {
         let mut queues = self.queues.lock();
         let Some(queue) = queues.get_mut(&self.subject) else { return true };

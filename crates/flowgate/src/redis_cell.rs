@@ -33,17 +33,17 @@ const NANOS_PER_SECOND: i64 = 1_000_000_000;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Throttle {
-    /// What a unit takes, in nanoseconds; more than zero.
+    /// The nanoseconds of a unit; more than zero.
     interval: i64,
     /// The units that may be taken at once; more than zero.
     limit: i64,
-    /// What they take.
+    /// The nanoseconds of these units.
     pub(crate) tolerance: i64,
-    /// What this call takes; negative when it gives back.
+    /// The nanoseconds that this call takes; negative if it gives back.
     pub(crate) increment: i64,
 }
 
-/// Why there is no answer.
+/// Why a call has no answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ThrottleError {
     /// A negative burst, count or period, or nanoseconds beyond an `i64`.
@@ -58,7 +58,7 @@ pub enum ThrottleError {
 }
 
 impl Throttle {
-    /// `count` units per `period` seconds, and `max_burst` more at once; the call takes one.
+    /// A limit of `count` units per `period` seconds and `max_burst` more at once. The call takes one unit.
     ///
     /// # Errors
     /// When a number is out of range, or the rate is zero.
@@ -80,7 +80,7 @@ impl Throttle {
         Ok(Throttle { interval, limit, tolerance, increment: interval })
     }
 
-    /// The same, but the call takes `quantity` units: 0 asks how things stand, a negative number gives back.
+    /// The same limit; the call takes `quantity` units. 0 only reads the state, a negative number gives back.
     ///
     /// # Errors
     /// When that takes more nanoseconds than fit.
@@ -90,7 +90,7 @@ impl Throttle {
         Ok(Throttle { increment, ..self })
     }
 
-    /// What one of several nodes grants by itself. At least one unit at once.
+    /// The share of the limit that one of several nodes grants by itself, at least one unit at once.
     ///
     /// # Errors
     /// When that takes more nanoseconds than fit.
@@ -117,14 +117,14 @@ impl Throttle {
         ThrottleReply { limited, limit, remaining, retry_after: None, reset_after: Span::ZERO }
     }
 
-    /// Decides a call. `tat` is the state, which is none once it has passed.
+    /// Decides a call. `tat` is the state; one in the past counts as no state.
     #[inline]
     pub(crate) fn decide(&self, tat: &mut Option<u64>, now: Time) -> Result<ThrottleReply, ThrottleError> {
         let now = now.as_nanos() as i64;
-        // `decide` only writes states that fit an i64, so the one that it reads does.
+        // `decide` only writes states that fit an `i64`, so the state that it reads fits.
         let old = tat.map_or(now, |tat| tat as i64).max(now);
         let new = old.checked_add(self.increment).ok_or(ThrottleError::OutOfRange)?.max(now);
-        // None of these is beyond an i64: all instants and the tolerance lie between zero and its maximum.
+        // These sums fit an `i64`: all instants and the tolerance lie between zero and its maximum.
         let too_early = new - self.tolerance - now;
         let limited = self.increment >= 0 && too_early > 0;
         let (kept, retry_after) = match limited {
@@ -154,15 +154,15 @@ impl Throttle {
         units.clamp(0, self.limit)
     }
 
-    /// The answer of a store that has no room for the key.
+    /// The reply of a store that has no room for the key.
     pub(crate) fn refused(&self) -> ThrottleReply {
         let retry_after = Some(crate::plan::REFUSED_RETRY);
         ThrottleReply { limited: true, limit: self.limit, remaining: self.limit, retry_after, reset_after: Span::ZERO }
     }
 }
 
-/// What a unit takes: the one place where redis-cell divides floats. A period that fits an `i64` and a count of at
-/// least one give a quotient that fits, too.
+/// The nanoseconds of a unit: the one place where redis-cell divides floats. A period that fits an `i64` and a count of
+/// at least one give a quotient that fits, too.
 #[inline]
 #[expect(clippy::float_arithmetic, reason = "redis-cell's digits; one correctly rounded division, the same everywhere")]
 fn interval(period: i64, count: i64) -> i64 {
@@ -173,13 +173,13 @@ fn interval(period: i64, count: i64) -> i64 {
 /// The answer to a call of `CL.THROTTLE`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ThrottleReply {
-    /// Whether it was denied.
+    /// True if the call was denied.
     pub limited: bool,
     /// The most that could be taken at once.
     pub limit: i64,
-    /// What could be taken right after this.
+    /// The units that could be taken right after this call.
     pub remaining: i64,
-    /// The wait after which the same call passes; `None` when it has, or no wait helps.
+    /// The wait after which the same call passes; `None` if it has passed, or no wait helps.
     pub retry_after: Option<Span>,
     /// The wait until nothing is owed any more.
     pub reset_after: Span,
@@ -193,7 +193,7 @@ impl ThrottleReply {
         [i64::from(self.limited), self.limit, self.remaining, retry_after, seconds(self.reset_after)]
     }
 
-    /// Makes the waits real time. It was decided on the clock of `at`.
+    /// Converts the waits to real time. The call was decided on the clock of `at`.
     #[inline]
     pub fn make_real(&mut self, at: Reading) {
         if !at.ahead.is_zero() {
@@ -202,7 +202,7 @@ impl ThrottleReply {
         }
     }
 
-    /// Makes the waits, which count from `at`, count from `now`.
+    /// Converts waits that count from `at` to ones that count from `now`.
     #[inline]
     pub(crate) fn count_from(&mut self, now: Time, at: Time) {
         let later = |span: Span| Span::from_nanos(span.as_nanos() + at.since(now).as_nanos());
@@ -213,7 +213,7 @@ impl ThrottleReply {
     }
 }
 
-/// Whole seconds, and one more for a rest of at least a millisecond.
+/// Whole seconds, rounded up if the rest is a millisecond or more.
 #[inline]
 fn seconds(span: Span) -> i64 {
     let nanos = span.as_nanos() as i64;

@@ -23,7 +23,7 @@ pub struct Share {
 pub struct ShareError;
 
 impl Share {
-    /// The whole.
+    /// The share of everything: 1/1.
     pub const ALL: Share = Share { part: 1, whole: 1 };
 
     /// `part` of `whole`; `None` unless `0 < part <= whole`.
@@ -35,17 +35,17 @@ impl Share {
         Some(Share { part: part / divisor, whole: whole / divisor })
     }
 
-    /// The number above the line.
+    /// The numerator.
     pub const fn part(self) -> u64 {
         self.part
     }
 
-    /// The number below the line.
+    /// The denominator.
     pub const fn whole(self) -> u64 {
         self.whole
     }
 
-    /// As a percentage where that is exact, else as a fraction.
+    /// The share as a percentage if that is exact, else as a fraction.
     pub fn as_percentage(self) -> String {
         match PERCENT.is_multiple_of(self.whole) {
             true => {
@@ -59,13 +59,13 @@ impl Share {
     }
 }
 
-/// A hundred percent with four decimals.
+/// A hundred percent, in units of four decimals.
 const PERCENT: u64 = 100 * 10_000;
 
 impl Share {
     /// The share of a number, rounded down.
     pub(crate) fn of_number(self, number: u64) -> u64 {
-        // No larger than `number`, so it fits.
+        // The result is at most `number`, so it fits.
         (u128::from(number) * u128::from(self.part) / u128::from(self.whole)) as u64
     }
 }
@@ -100,7 +100,7 @@ impl FromStr for Share {
     }
 }
 
-/// Up to nine digits, so that nothing computed from them overflows.
+/// Reads up to nine digits, so that nothing computed from them overflows.
 fn digits(text: &str) -> Result<u64, ShareError> {
     let fits = (1..=9).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit());
     if fits { text.parse().map_err(|_| ShareError) } else { Err(ShareError) }

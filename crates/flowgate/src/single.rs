@@ -64,7 +64,7 @@ impl Single {
         Single { limit, counter, clock: Clock::default(), queues: Queues::default() }
     }
 
-    /// The same with another clock.
+    /// The same counter with another clock.
     #[must_use]
     pub fn with_clock(mut self, clock: impl Into<Clock>) -> Single {
         self.clock = clock.into();
@@ -133,8 +133,8 @@ impl Single {
         Waiting::new(self, cost, at_most.into()).run().await
     }
 
-    /// Any operation at any time; see [`take_at`](Single::take_at).
-    // Always inlined, so that `take_at` is compiled for takes alone.
+    /// Applies any operation at any time; see [`take_at`](Single::take_at). Always inlined, so that `take_at` is
+    /// compiled for takes alone.
     #[inline(always)]
     pub fn apply_at(&self, op: Op, cost: u64, at: impl Into<Reading>) -> Decision {
         let at = at.into();
@@ -149,7 +149,7 @@ impl Single {
         self.apply_any(op, cost, at)
     }
 
-    // Not inlined, so that a take from an instant stays in registers.
+    // This is not inlined, so that a take from an instant stays in registers.
     #[inline(never)]
     fn apply_any(&self, op: Op, cost: u64, at: Reading) -> Decision {
         let ask = Ask { op: op.on_clock(at), cost, now: at.now };
@@ -170,7 +170,7 @@ impl Single {
         decision
     }
 
-    /// The limit it is under.
+    /// The limit of the counter.
     pub fn limit(&self) -> &Limit {
         &self.limit
     }

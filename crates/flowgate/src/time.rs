@@ -26,7 +26,7 @@ pub struct Time(u64);
 impl Time {
     /// 1970-01-01T00:00:00Z.
     pub const EPOCH: Time = Time(0);
-    /// The last instant (in the year 2262). Later ones are taken for this one.
+    /// The last instant, in the year 2262. A later one counts as this one.
     pub const MAX: Time = Time(i64::MAX as u64);
 
     /// An instant from nanoseconds since the epoch; past [`Time::MAX`] it is `Time::MAX`.
@@ -56,7 +56,7 @@ impl Time {
         self.0
     }
 
-    /// How long after `earlier` this is; zero when it is not.
+    /// The span from `earlier` to this instant; zero if `earlier` is later.
     pub const fn since(self, earlier: Time) -> Span {
         Span(self.0.saturating_sub(earlier.0))
     }
@@ -94,7 +94,7 @@ pub struct Span(u64);
 impl std::ops::Add for Span {
     type Output = Span;
 
-    /// At most [`Span::MAX`].
+    /// The sum of both spans, at most [`Span::MAX`].
     #[inline]
     fn add(self, other: Span) -> Span {
         Span(self.0.saturating_add(other.0))
@@ -149,7 +149,7 @@ impl Span {
         self.0.div_ceil(NANOS_PER_SECOND)
     }
 
-    /// Whether the span is zero.
+    /// True if the span is zero.
     #[inline]
     pub const fn is_zero(self) -> bool {
         self.0 == 0

@@ -9,7 +9,7 @@ use crate::memory::MemoryStore;
 use crate::plan::{self, Hit, Plan, RuleFlags};
 use crate::{Ask, Decision, Limit, Time};
 
-/// A trace with its limits parsed, as far as it has been replayed.
+/// A trace with its limits parsed, and the steps that are replayed.
 struct Run<'a> {
     trace: &'a Trace,
     limits: Vec<Limit>,
@@ -22,7 +22,7 @@ impl Run<'_> {
         Run { trace, limits, done: 0 }
     }
 
-    /// Applies the next step and compares the answer; false when there is none.
+    /// Applies the next step and compares the answer; false if there is no further step.
     fn step(&mut self, names: &MemoryStore, apply: &mut impl FnMut(Ask, &mut [Hit<'_>])) -> bool {
         let Some(step) = self.trace.steps.get(self.done) else { return false };
         let flags = RuleFlags { count_denied: self.trace.count_denied, shadow: false };
@@ -37,7 +37,7 @@ impl Run<'_> {
     }
 }
 
-/// Replays every trace; `start` gives the function that applies an operation to a trace's fresh counters.
+/// Replays every trace. `start` makes the function that applies an operation to fresh counters of a trace.
 fn replay<A>(mut start: impl FnMut() -> A)
 where
     A: FnMut(Ask, &mut [Hit<'_>]),
@@ -74,8 +74,8 @@ fn the_memory_store_gives_the_recorded_answers() {
     });
 }
 
-/// All traces at once in one table, in the order of their times: no trace touches the counters of another, and what the
-/// table forgets meanwhile changes no answer.
+/// All traces run at once in one table, in the order of their times. No trace touches the counters of another, and what
+/// the table forgets meanwhile changes no answer.
 #[test]
 fn traces_that_share_a_store_do_not_touch_each_other() {
     let traces = traces();

@@ -23,20 +23,20 @@ pub enum WaitError {
     /// No wait helps: the cost is more than the limit ever grants.
     #[error("the cost is more than the limit ever grants")]
     Never,
-    /// The turn comes later than the caller would wait: after this span at least, and later if others wait before it.
+    /// The turn comes later than the caller waits: after at least this span, and later if other callers wait before it.
     #[error("the turn would come in {0} at the earliest, later than the caller would wait")]
     TooLong(Span),
 }
 
-/// Whose turns a caller waits for: those of a limiter's key, or of a single counter.
+/// The turns that a caller waits for: those of a limiter's key, or of a single counter.
 pub(crate) trait Turns<'a>: Copy {
     fn clock(self) -> &'a Clock;
     fn queues(self) -> &'a Queues;
-    /// Names the queue.
+    /// The subject that names the queue.
     fn subject(self) -> Subject;
-    /// Takes what may go at once.
+    /// Takes the units if they may go at once.
     fn try_turn(self, cost: u64, at: Reading) -> Decision;
-    /// The least time until the turn of a caller that has others before it.
+    /// The least time until the turn of a caller that has other callers before it.
     fn look_ahead(self, cost: u64, at: Reading) -> Verdict;
 }
 
@@ -52,7 +52,7 @@ pub(crate) struct Waiting<'a, T: Turns<'a>> {
 
 pub(crate) enum Step {
     Done(Result<Decision, WaitError>),
-    /// Sleep until woken, or for at most this span.
+    /// The caller is to sleep until it is woken, or for at most this span.
     Sleep(Option<Span>),
 }
 
@@ -65,7 +65,7 @@ impl<'a, T: Turns<'a>> Waiting<'a, T> {
     pub(crate) fn step(&mut self, waker: &Waker) -> Step {
         let clock = self.turns.clock();
         let is_head = self.place.is_head(waker);
-        // In this order, a caller that sleeps until `now + wait` is never early.
+        // The clock is read before the monotonic time, so a caller that sleeps until `now + wait` is never early.
         let (at, now) = (clock.read(), clock.monotonic());
         let verdict = if is_head {
             let decision = self.turns.try_turn(self.cost, at);
@@ -85,12 +85,12 @@ impl<'a, T: Turns<'a>> Waiting<'a, T> {
         if too_long {
             return Step::Done(Err(WaitError::TooLong(wait)));
         }
-        // Those before it may leave at the very last moment.
+        // The callers before this one may leave at the last moment.
         let until = if is_head { now + wait } else { self.deadline + Span::from_nanos(1) };
         Step::Sleep(clock.sleep_until(until, self.place.id(), waker))
     }
 
-    /// Goes through the queue on the caller's thread.
+    /// Waits in the queue on the caller's thread.
     pub(crate) fn block(mut self) -> Result<Decision, WaitError> {
         let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
         loop {
@@ -102,7 +102,7 @@ impl<'a, T: Turns<'a>> Waiting<'a, T> {
         }
     }
 
-    /// Goes through the queue as a task. Dropping the future leaves the queue.
+    /// Waits in the queue as a task. Dropping the future leaves the queue.
     #[cfg(feature = "tokio")]
     pub(crate) async fn run(mut self) -> Result<Decision, WaitError> {
         use std::future::{Future, poll_fn};
