@@ -36,7 +36,7 @@ struct State {
 #[derive(Debug)]
 struct Sleeper {
     id: u64,
-    /// In real time.
+    /// When the sleeper wakes, in real time.
     due: Time,
     waker: Waker,
 }
@@ -55,7 +55,7 @@ impl ManualClock {
         clock
     }
 
-    /// The time it shows.
+    /// The time that the clock shows.
     pub fn now(&self) -> Time {
         self.read().now
     }
@@ -115,7 +115,7 @@ impl ManualClock {
         ClockStatus { ahead: state.read().ahead, back: state.put_back, ..ClockStatus::default() }
     }
 
-    /// Wakes the sleeper `id` at `due` in real time, and no longer when it had asked before.
+    /// Wakes the sleeper `id` at `due` in real time. This replaces an earlier time of the same sleeper.
     pub(super) fn wake_at(&self, id: u64, due: Time, waker: &Waker) {
         // Due sleepers are woken at once: the time may have come since the sleeper looked at the clock.
         self.change(|state| {

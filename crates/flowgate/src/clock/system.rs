@@ -101,7 +101,7 @@ struct SystemClock<S> {
     /// The nanoseconds that had passed since the anchor at `since`: zero or one.
     carried: AtomicU64,
     plain: PlainTime,
-    /// Locked for a moment only: once a second to renew the anchor, and for a report.
+    /// Tracks the wall clock. The lock is held briefly: once a second to renew the anchor, and for a report.
     wall: Mutex<WallClock>,
 }
 
@@ -112,7 +112,7 @@ struct PlainTime {
     /// The ticks after which the clock is not ahead: mostly none. A counter that is a little fast puts the clock ahead at every
     /// anchor, by microseconds.
     from: AtomicU64,
-    /// The ticks for which that holds.
+    /// The number of ticks for which this holds.
     ticks: AtomicU64,
 }
 
@@ -121,7 +121,7 @@ impl<S: Source> SystemClock<S> {
         let scale = source.scale();
         // A second has at most 2^62 ticks, and its ticks times `scale` are below 2^62.
         let renew_after = ((u128::from(RENEW_AFTER_NANOS) << SCALE_BITS) / u128::from(scale)) as u64;
-        // In this order: whatever comes in between, it starts no later than the wall clock says.
+        // The wall clock is read first, so the clock never starts later than the wall clock says.
         let anchor = Anchor { since: 0, time: source.wall(), ahead: 0 };
         let ticks = source.ticks();
         let [version, since, time, ahead, carried] = [const { AtomicU64::new(0) }; 5];
@@ -340,7 +340,7 @@ mod tests {
     }
 
     proptest! {
-        /// While the clock is ahead, and however often the anchor is renewed meanwhile.
+        /// This holds while the clock is ahead, however often the anchor is renewed meanwhile.
         #[test]
         fn a_wait_takes_exactly_what_is_told(
             ahead in 1..100 * SECOND,

@@ -38,9 +38,9 @@ pub struct ClockStatus {
 /// Steps of the wall clock in one direction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Steps {
-    /// Their number.
+    /// The number of steps.
     pub count: u64,
-    /// The length of the latest one.
+    /// The length of the latest step.
     pub latest: Span,
 }
 

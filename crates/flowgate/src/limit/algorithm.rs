@@ -53,16 +53,16 @@ impl Algorithm {
         Algorithm::ALL.into_iter().find(|algorithm| algorithm.names().contains(&name))
     }
 
-    /// The largest count.
+    /// The largest count of a limit.
     pub const fn max_count(self) -> u64 {
         match self {
-            // Its counters have 32 bits; its estimate stays exact up to this.
+            // The counters have 32 bits, and the estimate is exact up to this count.
             Algorithm::Approx => 4_000_000_000,
             _ => MAX_COUNT,
         }
     }
 
-    /// The options that it knows.
+    /// The options of the algorithm.
     pub(super) fn options(self) -> &'static [Part] {
         match self {
             Algorithm::Bucket => &[Part::Burst, Part::Tz, Part::After],
@@ -71,7 +71,7 @@ impl Algorithm {
         }
     }
 
-    /// Whether its count may have decimals.
+    /// True if the count may have decimals.
     pub(super) fn takes_decimals(self) -> bool {
         matches!(self, Algorithm::Bucket | Algorithm::Pace)
     }

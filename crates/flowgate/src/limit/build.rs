@@ -73,31 +73,31 @@ impl LimitBuilder {
         LimitBuilder { algorithm, rate, burst: None, max_wait: None, tz: None, after: None }
     }
 
-    /// The most that can be taken at once (`bucket`, `pace`).
+    /// Sets the most that can be taken at once (`bucket`, `pace`).
     pub fn burst(mut self, burst: u64) -> LimitBuilder {
         self.burst = Some(burst);
         self
     }
 
-    /// The longest delay to hand out (`pace`).
+    /// Sets the longest delay to hand out (`pace`).
     pub fn max_wait(mut self, max_wait: MaxWait) -> LimitBuilder {
         self.max_wait = Some(max_wait);
         self
     }
 
-    /// The zone whose calendar the period of `fixed` or `after` follows.
+    /// Sets the zone whose calendar the period of `fixed` or `after` follows.
     pub fn tz(mut self, name: impl Into<String>) -> LimitBuilder {
         self.tz = Some(name.into());
         self
     }
 
-    /// `free` units per `period` pass before the limit is enforced.
+    /// Sets that `free` units per `period` pass before the limit is enforced.
     pub fn after(mut self, free: u64, period: Period) -> LimitBuilder {
         self.after = Some((free, period));
         self
     }
 
-    /// The limit.
+    /// Makes the limit.
     ///
     /// # Errors
     /// When an option does not fit the algorithm or a number is out of range; the error names the part.
@@ -124,7 +124,7 @@ impl LimitBuilder {
         }
     }
 
-    /// Whether the algorithm takes the option.
+    /// True if the algorithm has the option.
     pub(super) fn knows(&self, option: Part) -> bool {
         self.algorithm.options().contains(&option)
     }
@@ -208,7 +208,7 @@ impl LimitBuilder {
         })
     }
 
-    /// The `max_wait`, which is one that a text can express.
+    /// The `max_wait`, if a text can express it.
     fn longest_delay(&self) -> Result<MaxWait, LimitError> {
         let max_wait = self.max_wait.unwrap_or(DEFAULT_MAX_WAIT);
         match max_wait {

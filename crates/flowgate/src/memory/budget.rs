@@ -1,4 +1,4 @@
-//! The budget: a cap in bytes on everything the table holds, and the counts of what it cost to keep it.
+//! The budget: a cap on the bytes of everything the table holds, and counts of what staying within it cost.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 
@@ -14,11 +14,11 @@ pub enum WhenFull {
     Deny,
 }
 
-/// What the system gives memory in, on most machines.
+/// The bytes of a page, in which most systems hand out memory.
 const PAGE_BYTES: usize = 4096;
 
-/// The share of a store of 64 GiB. Larger ones allocate beyond it as their tables grow, rather than address space that
-/// the machine may not have.
+/// The largest share of a shard: that of a store of 64 GiB. The tables of a larger store allocate more as they grow,
+/// instead of reserving address space that the machine may not have.
 const MAX_SHARE: usize = 4 << 20;
 
 /// A table is allocated at no more than this many times a shard's share, unless it needs more.
@@ -27,13 +27,13 @@ const MAX_SHARES_PER_TABLE: usize = 4;
 #[derive(Debug, Default)]
 pub(super) struct Budget {
     max_bytes: usize,
-    /// What a shard may take where all take the same.
+    /// The bytes that each shard may take if all take the same.
     share: usize,
-    /// The largest table that was freed.
+    /// The bytes of the largest table that was freed.
     largest_freed: AtomicUsize,
     pub(super) when_full: WhenFull,
     used: AtomicUsize,
-    /// How many counters a shard will hold once all are read; 0: not known.
+    /// The number of counters that a shard will hold once all records are read; 0: unknown.
     expected_per_shard: AtomicUsize,
     pub(super) evicted: AtomicU64,
     pub(super) evicted_in_use: AtomicU64,
@@ -43,7 +43,7 @@ pub(super) struct Budget {
 }
 
 impl Budget {
-    /// A budget for `shards` shards of which `used` is spent from the start, and which is at least that.
+    /// A budget for `shards` shards. `used` bytes are spent from the start, and the budget is at least that.
     pub(super) fn new(max_bytes: usize, when_full: WhenFull, shards: usize, used: usize) -> Budget {
         let (max_bytes, share) = (max_bytes.max(used), (max_bytes / shards).min(MAX_SHARE));
         Budget { max_bytes, share, when_full, used: used.into(), ..Budget::default() }
@@ -84,7 +84,7 @@ impl Budget {
         }
     }
 
-    /// Takes `bytes` if they are there.
+    /// Takes `bytes` from the budget if it has them.
     pub(super) fn reserve(&self, bytes: usize) -> bool {
         let fits = |used: usize| used.checked_add(bytes).filter(|&total| total <= self.max_bytes);
         bytes == 0 || self.used.fetch_update(Relaxed, Relaxed, fits).is_ok()

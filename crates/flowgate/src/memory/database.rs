@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 pub struct Database(u8);
 
 impl Database {
-    /// How many there are.
+    /// The number of databases.
     pub const COUNT: u8 = 16;
 
     /// The database of a number below [`Database::COUNT`].
@@ -21,7 +21,7 @@ impl Database {
         if number < Database::COUNT { Some(Database(number)) } else { None }
     }
 
-    /// Its number.
+    /// The number of the database.
     #[inline]
     pub const fn number(self) -> u8 {
         self.0

@@ -22,7 +22,7 @@ use crate::class::Class;
 /// The slots among which the counter to evict is chosen.
 pub(super) const EVICTION_SAMPLE_SLOTS: usize = 32;
 
-/// The samples in which a log of a lower class is looked for. Where there is none, the log that needs the bytes is
+/// The number of samples in which a log of a lower class is searched. If there is none, the log that needs the bytes is
 /// coarsened.
 const LOG_SAMPLES: usize = 4;
 
@@ -59,8 +59,8 @@ impl Shard {
         }
     }
 
-    /// Forgets one of the last counters, where slots behind them lack: only one of their last run, laid out for
-    /// `positions`, moves the end back.
+    /// Forgets one of the last counters, if slots behind them are missing. Only a counter of their last run, laid out
+    /// for `positions`, moves the end back.
     pub(super) fn evict_last(&mut self, positions: usize, now: u64, budget: &Budget) {
         let (from, to) = self.last_run(positions);
         let last = from.max(to.saturating_sub(EVICTION_SAMPLE_SLOTS))..to;
@@ -85,8 +85,8 @@ impl Shard {
         }
     }
 
-    /// The counter to evict, of the first of `samples` samples that has one that may go. Samples follow each other
-    /// round the table, once at the most.
+    /// The counter to evict: that of the first sample with a counter that may go. Up to `samples` samples follow each
+    /// other round the table, at most once.
     fn victim(&mut self, samples: usize, now: u64, may_go: impl Fn(&Victim) -> bool) -> Option<Victim> {
         let (mut least, mut looked_at): (Option<Victim>, usize) = (None, 0);
         let len = self.slots.len();

@@ -15,7 +15,7 @@ use super::budget::Budget;
 use super::key::Tag;
 use super::shard::Shard;
 
-/// How much longer than needed an expired state is kept.
+/// How much longer than necessary an expired state is kept.
 pub(super) const GRACE_NANOS: u64 = 1_000_000_000;
 
 /// A sweep looks at this many slots (1 KiB, so it costs one cache miss and a few prefetched lines).
@@ -47,8 +47,8 @@ impl Shard {
         self.settle(budget);
     }
 
-    /// Drops all that has expired: what a full shard does before it evicts a counter or denies a new subject. Once per
-    /// [`GRACE_NANOS`] is enough: in between, hardly anything expires, and a denied client is told to come back after a
+    /// Drops all expired counters. A full shard does this before it evicts a counter or denies a new subject. Once per
+    /// [`GRACE_NANOS`] is enough: in between hardly anything expires, and a denied client is told to come back after a
     /// second.
     pub(super) fn drop_all_expired(&mut self, now: u64, budget: &Budget) {
         if now.abs_diff(self.swept_at) >= GRACE_NANOS {
@@ -62,7 +62,7 @@ impl Shard {
     pub(super) fn drop_expired(&mut self, from: usize, to: usize, now: u64) {
         let before = now.saturating_sub(GRACE_NANOS);
         let to = to.min(self.slots.len());
-        // Mostly there is nothing to drop, and to see that is much cheaper than to drop nothing.
+        // Mostly there is nothing to drop, and this check is much cheaper than the loop below.
         if !self.slots[from.min(to)..to].iter().any(|slot| !slot.is_empty() && slot.has_expired(now)) {
             return;
         }

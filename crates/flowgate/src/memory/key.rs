@@ -21,7 +21,7 @@ use super::sip_hash::{SipHasher, sip_hash};
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Seed(pub [u64; 2]);
 
-/// Reveals nothing: with the key, a client could choose subjects that collide.
+/// The text reveals nothing: with the key, a client could choose subjects that collide.
 impl fmt::Debug for Seed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Seed(..)")
@@ -58,12 +58,13 @@ impl Seed {
     }
 
     pub(crate) fn counter(self, bytes: &[u8]) -> CounterId {
-        // Another key than for subjects, so that no subject's hash is ever a counter's.
+        // Counters are hashed under another key than subjects, so that no subject's hash is ever a counter's.
         CounterId(sip_hash([!self.0[0], self.0[1]], bytes)[0])
     }
 }
 
-/// Whom something is counted for: the hash of any bytes. Made by [`MemoryStore::subject`](crate::MemoryStore::subject).
+/// The subject for which something is counted: the hash of any bytes. Made by
+/// [`MemoryStore::subject`](crate::MemoryStore::subject).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Subject {
     home: u64,
@@ -102,7 +103,7 @@ impl Subject {
 #[derive(Clone, Copy)]
 pub struct SubjectHasher(SipHasher);
 
-/// Reveals nothing: with the state, a client could choose subjects that collide.
+/// The text reveals nothing: with the state, a client could choose subjects that collide.
 impl fmt::Debug for SubjectHasher {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("SubjectHasher(..)")
@@ -150,16 +151,16 @@ const DATABASE_SHIFT: u32 = 1;
 pub struct Key(Tag);
 
 impl Key {
-    /// Of a counter that this store does not keep.
+    /// The key of a counter that this store does not keep.
     pub(crate) const NOWHERE: Key = Key(Tag { home: 0, name: 0 });
 
-    /// The key of the same name in a database; a key is made in the first one.
+    /// The key of the same name in a database. A new key is in the first database.
     #[inline]
     pub fn in_database(self, database: Database) -> Key {
         Key(Tag { name: self.0.name | u64::from(database.number()) << DATABASE_SHIFT, ..self.0 })
     }
 
-    /// All bits of the hash, for a table of one's own.
+    /// All bits of the key, for a table of the caller's own.
     #[inline]
     pub fn bits(self) -> u128 {
         u128::from(self.0.home) << 64 | u128::from(self.0.name)
@@ -170,13 +171,13 @@ impl Key {
         Key(Tag { home: (bits >> 64) as u64 & Tag::HOME_MASK, name: bits as u64 })
     }
 
-    /// Which of `shards` (a power of two, at most 2^16).
+    /// The index of the key's shard among `shards` (a power of two, at most 2^16).
     #[inline]
     pub(crate) fn shard(self, shards: usize) -> usize {
         self.0.shard(shards)
     }
 
-    /// Whether both are counters of one subject.
+    /// True if both are counters of one subject.
     #[inline]
     pub(crate) fn is_beside(self, other: Key) -> bool {
         self.0.home == other.0.home
@@ -195,12 +196,12 @@ pub(super) const HOME_SHIFT: u32 = u64::BITS - HOME_BITS;
 /// A key as a slot keeps it. Tags sort by home, then by name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Tag {
-    /// [`HOME_BITS`] bits.
+    /// The home, of [`HOME_BITS`] bits.
     pub(crate) home: u64,
     pub(crate) name: u64,
 }
 
-/// Both words in one comparison: a search compares tags more often than it does anything else.
+/// Compares both words at once: a search compares tags more often than it does anything else.
 impl Ord for Tag {
     #[inline]
     fn cmp(&self, other: &Tag) -> Ordering {
@@ -248,13 +249,13 @@ impl Tag {
         (self.home >> (HOME_BITS - u8::BITS)) as u8
     }
 
-    /// True if it is not in the first database.
+    /// True if the tag is not in the first database.
     #[inline]
     pub(crate) fn is_in_other_database(self) -> bool {
         self.name & DATABASE_BITS != 0
     }
 
-    /// Its database.
+    /// The database of the tag.
     pub(crate) fn database(self) -> Database {
         Database::new(((self.name & DATABASE_BITS) >> DATABASE_SHIFT) as u8).unwrap_or_default()
     }

@@ -23,7 +23,7 @@ use crate::time::{Span, Time};
 /// No state lasts longer than two of the longest debts: a ban of that length, remembered as long.
 const MAX_LIFETIME_NANOS: u64 = 2 * MAX_DEBT_NANOS;
 
-/// For when records are loaded.
+/// When records are loaded.
 #[derive(Clone, Copy, Debug)]
 pub struct LoadAt {
     /// States that are over at this time may be dropped. It is no later than any change that this record or a later one
@@ -33,14 +33,14 @@ pub struct LoadAt {
     pub back: Span,
 }
 
-/// What became of a record.
+/// The result of loading a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LoadOutcome {
     /// The counter has this state.
     Kept,
     /// The counter is gone.
     Gone,
-    /// The record continues a log, and one before it is missing.
+    /// The record continues a log, and an earlier record of that log is missing.
     Orphan,
     /// A full table had no room for the counter.
     NoRoom,
@@ -58,12 +58,13 @@ impl MemoryStore {
         }
     }
 
-    /// Tells how many counters the table will hold once all records are loaded, so that tables do not grow step by step.
+    /// Sets the number of counters that the table will hold once all records are loaded, so that it does not grow step
+    /// by step.
     pub fn expect(&self, counters: usize) {
         self.budget.expect_per_shard(counters.div_ceil(self.shards.len()));
     }
 
-    /// Drops what is over once all records are loaded, and gives back room that was not needed.
+    /// Drops states that are over once all records are loaded, and gives back room that was not needed.
     pub fn finish_load(&self, now: Time) {
         self.budget.expect_per_shard(0);
         for index in 0..self.shards.len() {
@@ -123,7 +124,7 @@ impl Shard {
             None => Some(*slot),
         };
         if let Some(slot) = &mut slot {
-            // What was read need not be written.
+            // A state that was just read need not be written again.
             slot.clear_changed();
         }
         match slot {

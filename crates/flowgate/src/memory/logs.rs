@@ -14,7 +14,7 @@ pub(super) struct Logs {
     vacant: usize,
 }
 
-/// Aligned, so that none lies across two cache lines.
+/// A place for a log. It is aligned, so that none lies across two cache lines.
 #[derive(Debug)]
 #[repr(align(32))]
 struct Place(Content);
@@ -24,7 +24,7 @@ const _: () = assert!(size_of::<Place>() == 32);
 #[derive(Debug)]
 enum Content {
     Log(Log),
-    /// The next vacant place.
+    /// A vacant place, with the index of the next vacant one.
     Vacant(usize),
 }
 
@@ -106,7 +106,7 @@ impl Logs {
         }
     }
 
-    /// Where a place lies. Reads nothing of it.
+    /// The address of a place. Reads nothing of the place.
     #[inline]
     pub(super) fn address(&self, place: usize) -> *const u8 {
         self.places.as_ptr().wrapping_add(place).cast()

@@ -26,7 +26,7 @@ use super::slot::{Kind, Slot};
 use crate::algorithm::{Entries, Entry, Log, MAX_WORDS};
 
 const LONG_BIT: u8 = 0x80;
-/// In the place of a slot's changed bit, which no record has.
+/// Marks a slot with a short word. It takes the place of a slot's changed bit, which no record has.
 const SHORT_WORD_BIT: u8 = 0x40;
 const LOG_TYPE: u8 = LONG_BIT | 1;
 const GONE_TYPE: u8 = LONG_BIT | 2;
@@ -109,7 +109,8 @@ impl<'a> Record<'a> {
         (kind >= FIRST_FOREIGN_TYPE).then(|| (kind & !FIRST_FOREIGN_TYPE, self.body()))
     }
 
-    /// What it is, in a word: an algorithm, `ban`, `strikes`, `gone`; `None` where this version does not know it.
+    /// What the record holds, in a word: an algorithm, `ban`, `strikes`, `gone`; `None` if this version does not know
+    /// it.
     pub fn describe(&self) -> Option<&'static str> {
         Some(match self.content()? {
             Content::Slot(slot) | Content::Log(slot, _) => slot.describe(),
@@ -117,7 +118,7 @@ impl<'a> Record<'a> {
         })
     }
 
-    /// The bytes behind the head of a long record.
+    /// The bytes after the head of a long record.
     fn body(&self) -> &'a [u8] {
         let end = self.0.len() - usize::from(self.0[1]);
         &self.0[HEAD_BYTES..end]
@@ -155,10 +156,10 @@ impl<'a> Record<'a> {
     }
 }
 
-/// What a record of a store says.
+/// The content of a store's record.
 pub(super) enum Content<'a> {
     Slot(Slot),
-    /// A slot for its key and label, and the log.
+    /// The log of a counter: a slot with its key and label, and the entries.
     Log(Slot, LogTail<'a>),
     Gone(Tag),
 }
@@ -174,7 +175,7 @@ impl Content<'_> {
 
 /// The newest entries of a log.
 pub(super) struct LogTail<'a> {
-    /// Entries that leave at this instant or later are those below.
+    /// The instant from which on entries are in `entries`: those that leave at it or later.
     from: u64,
     oldest: Entry,
     /// The units of the entries before `from`.
@@ -278,7 +279,7 @@ fn put(out: &mut Vec<u8>, words: &[u64]) {
     words.iter().for_each(|word| out.extend_from_slice(&word.to_le_bytes()));
 }
 
-/// Exactly `N` words.
+/// The bytes as exactly `N` words.
 fn words<const N: usize>(bytes: &[u8]) -> Option<[u64; N]> {
     let (words, rest) = bytes.as_chunks();
     let words: &[[u8; 8]; N] = words.try_into().ok().filter(|_| rest.is_empty())?;

@@ -26,9 +26,9 @@ use super::slot::Slot;
 pub(super) struct Shards {
     outlines: Box<[Outline]>,
     shards: Box<[ShardLock]>,
-    /// Which shards have changes.
+    /// The shards that have changes.
     pub(super) changed: Arc<ChangedShards>,
-    /// The counts of each shard, from the first use of a database on.
+    /// The counts of each shard by database, from the first use of another database on.
     databases: OnceLock<Box<[Arc<DatabaseCounts>]>>,
 }
 
@@ -54,7 +54,7 @@ fn counters_in(size: u64) -> usize {
     (size >> 32) as usize
 }
 
-/// Two slots of 32 bytes.
+/// The number of slots in a cache line.
 const SLOTS_PER_LINE: usize = 64 / size_of::<Slot>();
 
 /// A shard behind its lock. Aligned, so that neighbours on other cores do not share its cache lines.
@@ -85,7 +85,7 @@ impl Shards {
     /// The bytes that each shard takes beside its table.
     pub(super) const BYTES_EACH: usize = size_of::<ShardLock>() + size_of::<Outline>();
 
-    /// This many empty shards.
+    /// Makes this number of empty shards.
     pub(super) fn new(shards: usize) -> Shards {
         let changed = Arc::new(ChangedShards::new(shards));
         let outlines = (0..shards).map(|_| Outline::default()).collect();
@@ -101,7 +101,7 @@ impl Shards {
     #[inline]
     pub(super) fn lock(&self, index: usize) -> ShardGuard<'_> {
         let lock = &self.shards[index];
-        // No call panics while it holds a shard; if one did, the shard would still be a table.
+        // No call panics while it holds a shard. If one did, the shard would still be a valid table.
         let shard = match lock.0.try_lock() {
             Ok(shard) => shard,
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
@@ -110,7 +110,7 @@ impl Shards {
         ShardGuard { shard, outline: &self.outlines[index] }
     }
 
-    /// The counters of all shards, without a lock: those of a shard that is in use may be as they were before.
+    /// The counters of all shards, without a lock. The number of a shard in use may be that before its current call.
     pub(super) fn counters(&self) -> usize {
         self.outlines.iter().map(|outline| counters_in(outline.size.load(Relaxed))).sum()
     }
@@ -229,7 +229,7 @@ pub(super) fn prefetch(address: *const u8) {
     }
 }
 
-/// Elsewhere the hint is not to be had without an unstable feature.
+/// On other processors the hint needs an unstable feature.
 #[inline]
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 pub(super) fn prefetch(_: *const u8) {}

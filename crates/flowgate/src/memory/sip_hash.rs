@@ -15,9 +15,9 @@ pub(super) fn sip_hash(key: [u64; 2], bytes: &[u8]) -> [u64; 2] {
 #[derive(Clone, Copy)]
 pub(super) struct SipHasher {
     state: [u64; 4],
-    /// The last bytes, fewer than eight, which make no whole word yet: the low bytes of a word.
+    /// The last bytes, fewer than eight, which do not fill a word yet: the low bytes of this word.
     rest: u64,
-    /// The number of all bytes.
+    /// The number of all bytes so far.
     length: u64,
 }
 
@@ -60,7 +60,7 @@ impl SipHasher {
     #[inline(always)]
     fn absorb(&mut self, word: u64, taken: u64) {
         absorb(&mut self.state, self.rest | word << (8 * taken));
-        // In two steps, as no word can be shifted by all of its 64 bits.
+        // The shift has two steps, because a word cannot be shifted by all of its 64 bits.
         self.rest = word >> (8 * (7 - taken)) >> 8;
     }
 

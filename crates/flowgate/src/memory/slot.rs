@@ -11,7 +11,8 @@ use crate::ban::LastBan;
 use crate::class::Class;
 use crate::limit::Algorithm;
 
-/// Fits four bits. The numbers are frozen: a journal keeps them. A new kind takes the next number.
+/// The kind of a state, in four bits. The numbers are frozen, because a journal keeps them. A new kind takes the next
+/// number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum Kind {
@@ -23,11 +24,11 @@ pub(super) enum Kind {
     /// A sliding log that lies beside the table; the second word is its index.
     Log,
     Approx,
-    /// One word: the instant up to which something is owed.
+    /// One word: the instant until which something is owed.
     Throttle,
     /// The last ban of a subject; the second word is its end.
     Banned,
-    /// A log that was taken out and is about to come back.
+    /// The place of a log that was taken out and is about to come back.
     Lent,
     /// The place of one part of a counter with `after=` while only the other has a state.
     Unused,
@@ -46,7 +47,7 @@ impl Kind {
             6 => Kind::Throttle,
             7 => Kind::Banned,
             8 => Kind::Lent,
-            // Only what is above is ever written.
+            // Only the kinds above are ever written.
             _ => Kind::Unused,
         }
     }
@@ -82,7 +83,7 @@ const MARK_SHIFT: u32 = 8;
 /// What a slot holds beside the two words of its state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Label {
-    /// Of a limit's counter the algorithm, of a ban the level.
+    /// The algorithm of a limit's counter, or the level of a ban.
     pub(super) mark: u8,
     pub(super) class: Class,
 }
@@ -245,7 +246,7 @@ impl Slot {
         Slot { forget_at: self.forget_at.saturating_sub(nanos), word, ..*self }
     }
 
-    /// What it is, in a word.
+    /// What the slot holds, in a word.
     pub(super) fn describe(&self) -> &'static str {
         match self.kind() {
             Kind::Bucket if self.mark() == Algorithm::Pace as u8 => "pace",
@@ -282,13 +283,13 @@ impl Slot {
         self.name
     }
 
-    /// Whether it is taken and sorts before every counter of the tag's subject.
+    /// True if the slot is taken and sorts before every counter of the tag's subject.
     #[inline]
     pub(super) fn is_before_home(&self, tag: Tag) -> bool {
         self.meta < tag.home << HOME_SHIFT && !self.is_empty()
     }
 
-    /// Whether it is taken by a counter of the tag's subject.
+    /// True if a counter of the tag's subject has the slot.
     #[inline]
     pub(super) fn is_at_home(&self, tag: Tag) -> bool {
         self.meta >> HOME_SHIFT == tag.home && !self.is_empty()

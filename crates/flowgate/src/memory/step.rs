@@ -35,7 +35,7 @@ impl LockedShards for OneShard<'_> {
 }
 
 pub(super) struct SeveralShards<'a> {
-    /// In index order.
+    /// The locked shards, in index order.
     pub(super) guards: Vec<(usize, ShardGuard<'a>)>,
     pub(super) shards: usize,
 }
@@ -129,7 +129,7 @@ pub(super) fn make_room(
         return;
     }
     let struck = || bans.iter().filter(|ban| !ban.watches);
-    // Each shard makes room for all: a few slots too many where a plan spans shards.
+    // Each shard makes room for all new counters: a few slots too many if a plan spans several shards.
     let inserts: usize = match budget.when_full {
         WhenFull::Evict => hits.iter().map(Shard::slots_of).chain(struck().map(|_| Shard::SLOTS_OF_BAN)).sum(),
         // Of what is there, only what has expired can go and come back.

@@ -137,7 +137,7 @@ impl<'a> Hit<'a> {
         self.key
     }
 
-    /// The rule it belongs to.
+    /// The rule of the hit.
     #[inline]
     pub fn rule_id(&self) -> u32 {
         self.rule_id
@@ -149,7 +149,7 @@ impl<'a> Hit<'a> {
         self.flags
     }
 
-    /// The limit it is under.
+    /// The limit of the hit.
     pub fn limit(&self) -> &'a Limit {
         self.limit
     }
@@ -174,7 +174,7 @@ impl<'a> Hit<'a> {
         std::mem::swap(&mut self.no_room, &mut other.no_room);
     }
 
-    /// Whether its rule does nothing but allow and deny.
+    /// True if the rule only allows and denies: it has no flags.
     #[inline]
     pub(crate) fn is_plain(&self) -> bool {
         !self.flags.count_denied && !self.flags.shadow

@@ -102,7 +102,7 @@ impl<'a> SharedCounters<'a> {
     }
 }
 
-/// Distinct keys in the order in which they came.
+/// Distinct keys in the order of their first use.
 struct Places<T> {
     by_key: HashMap<Key, usize>,
     all: Vec<T>,
@@ -286,11 +286,11 @@ fn each_rule<'a>(hits: &mut [Hit<'a>], mut act: impl FnMut(usize, &mut [Hit<'a>]
 /// What the parts so far ask of one counter.
 #[derive(Clone, Copy, Debug, Default)]
 struct Pending {
-    /// Units in all.
+    /// The number of units.
     units: u64,
-    /// Of a limit with `after=`: units beyond the free ones.
+    /// For a limit with `after=`, the number of units beyond the free ones.
     enforced: u64,
-    /// The same once the current period of `after=` is over.
+    /// As `enforced`, once the current period of `after=` is over.
     enforced_later: u64,
 }
 
