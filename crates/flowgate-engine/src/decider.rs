@@ -169,7 +169,11 @@ impl Decider {
         add: impl Fn(&mut Evaluation, &Rule, Step),
     ) {
         let mut subjects = Subjects::new(rules, values);
-        for (rule, limits) in rules.matching(values, &mut Candidates::default()) {
+        let mut candidates = Candidates::default();
+        rules.find_candidates(values, &mut candidates);
+        for id in candidates.rules() {
+            let rule = rules.rule(*id);
+            let Ok(limits) = rules.check_candidate(rule, values) else { continue };
             if !limits.is_none() {
                 let subject = subjects.counted_by(rule);
                 add(evaluation, rule, Step { rule: rule.id, limits, subject });
@@ -367,7 +371,7 @@ impl Decider {
     /// Lists the bans that a request has started, with the names of their subjects. The request is asked for only then.
     #[inline]
     fn note_bans<'q>(&self, outcomes: Outcomes<'_, '_>, request: impl FnOnce() -> Request<'q>) {
-        if outcomes.new_bans().next().is_some() {
+        if !outcomes.bans.is_empty() && outcomes.new_bans().next().is_some() {
             self.list_bans(outcomes, &request());
         }
     }

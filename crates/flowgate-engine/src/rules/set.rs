@@ -95,19 +95,31 @@ impl RuleSet {
 
     /// The rules that match, top to bottom, each with the limits that apply. `candidates` holds the rules that may match while
     /// they are checked.
-    #[inline]
     pub(crate) fn matching<'s>(
         &'s self,
         values: &Values<'_>,
         candidates: &mut Candidates<'s>,
     ) -> impl Iterator<Item = (&'s Arc<Rule>, LimitListId)> {
+        self.find_candidates(values, candidates);
+        candidates.rules().iter().filter_map(|id| {
+            let rule = self.rule(*id);
+            Some((rule, self.check_candidate(rule, values).ok()?))
+        })
+    }
+
+    /// Finds the rules that may match, top to bottom.
+    #[inline]
+    pub(crate) fn find_candidates<'s>(&'s self, values: &Values<'_>, candidates: &mut Candidates<'s>) {
         #[cfg(feature = "count-work")]
         crate::work::Work::count_evaluation();
         self.index.find(values, candidates);
-        candidates.rules().iter().filter_map(|id| {
-            let rule = self.rule(*id);
-            Some((rule, self.check_conditions(rule.unproven.iter().copied(), rule, values).ok()?))
-        })
+    }
+
+    /// As [`RuleSet::check`], of a rule that is among the candidates.
+    // Inlined into the loop over the candidates.
+    #[inline(always)]
+    pub(crate) fn check_candidate(&self, rule: &Rule, values: &Values<'_>) -> Result<LimitListId, Mismatch> {
+        self.check_conditions(rule.unproven.iter().copied(), rule, values)
     }
 
     /// The limits that a rule applies to a request; none if it decides at once.
@@ -116,7 +128,6 @@ impl RuleSet {
     }
 
     /// As [`RuleSet::check`], with these of the conditions: the others are known to hold.
-    // Inlined into the loop over the candidates.
     #[inline(always)]
     fn check_conditions(
         &self,
