@@ -16,6 +16,18 @@ class Small(Journey):
     def test_17_every_control_of_the_journeys_at_360(self):
         self.walk(SMALL)
 
+    def test_another_page_begins_at_its_top(self):
+        server = self.server(FORUM)
+        server.take(9, act="reply", user="42")
+        page = self.open(server, "#/edit", viewport={"width": 360, "height": 400})
+        expect(page.locator("textarea")).to_have_value(FORUM)
+        page.evaluate("scrollTo(0, 300)")
+        self.assertGreater(page.evaluate("scrollY"), 0)
+        self.go(page, "#/")
+        expect(page.get_by_role("heading", name="Denied most")).to_be_attached()
+        self.assertGreater(page.evaluate("document.documentElement.scrollHeight"), 1000)
+        self.assertEqual(page.evaluate("scrollY"), 0)
+
     def test_17_every_control_of_the_journeys_at_200_percent(self):
         self.walk(ZOOMED)
 

@@ -23,6 +23,10 @@ export function address(page, name = null, query = {}) {
   return `#/${page}${name === null ? "" : `/${encodeURIComponent(name)}`}${search ? `?${search}` : ""}`;
 }
 
+/** How the page that is shown was come to: `traverse` is a step back or forward, where the browser keeps the place on the page. */
+export const arrival = { kind: null };
+globalThis.navigation?.addEventListener("navigate", (event) => (arrival.kind = event.navigationType));
+
 export const route = cell(parseRoute(location.hash));
 addEventListener("hashchange", readAddress);
 

@@ -2,7 +2,7 @@
 
 import { draft, draftsElsewhere } from "../state/draft.js";
 import { away, serverNow, tryNow } from "../state/link.js";
-import { address, replaceQuery, route } from "../state/route.js";
+import { address, arrival, replaceQuery, route } from "../state/route.js";
 import { sample } from "../state/sample.js";
 import { cell, useCell } from "../state/cell.js";
 import { end, logOuts } from "../state/session.js";
@@ -87,6 +87,8 @@ export function Page({ title, heading, right, saysPaused = false, children }) {
   useEffect(() => {
     // Not at the first page: the reader begins at the top of the document.
     if (visited) h1.current.focus();
+    // The browser stays where the page before was scrolled to.
+    if (visited && arrival.kind !== "traverse") scrollTo(0, 0);
     visited = true;
   }, [page, name]);
   return html`
