@@ -18,8 +18,10 @@ pub(crate) const HEADER_BYTES: usize = 48;
 /// The most bytes of records in a block.
 pub(crate) const MAX_RECORD_BYTES: usize = MAX_BLOCK_BYTES - HEADER_BYTES;
 
-/// The block is the last one of a process that stopped in order.
-pub(crate) const STOPPED: u32 = 1;
+/// The lowest bit of the flags: the block is the last one of a process that stopped in order. The bits above it: of the blocks before
+/// this one, the number of those that may not be synced, plus one. Zero there: the writer does not tell.
+const STOPPED_BIT: u32 = 1;
+const UNSYNCED_SHIFT: u32 = 1;
 
 /// The header of a block, without magic and check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,7 +35,10 @@ pub(crate) struct Header {
     pub(crate) written_at: Time,
     /// The bytes of its records.
     pub(crate) length: u32,
-    pub(crate) flags: u32,
+    /// Whether the block is the last one of a process that stopped in order.
+    pub(crate) stopped: bool,
+    /// The number of blocks of the file, from the first one on, that were synced before this one was written; `None`: not known.
+    pub(crate) synced: Option<u64>,
 }
 
 impl Header {
@@ -47,7 +52,7 @@ impl Header {
             out.extend_from_slice(&word.to_le_bytes());
         }
         out.extend_from_slice(&self.length.to_le_bytes());
-        out.extend_from_slice(&self.flags.to_le_bytes());
+        out.extend_from_slice(&self.flags().to_le_bytes());
         out.extend_from_slice(records);
         let check = crc32fast::hash(&out[start + CHECKED_FROM..]);
         out[start + 4..start + CHECKED_FROM].copy_from_slice(&check.to_le_bytes());
@@ -62,14 +67,24 @@ impl Header {
         let half = |at: usize| u32::from_le_bytes(std::array::from_fn(|index| header[at + index]));
         let length = half(40);
         let is_one = header.starts_with(&MAGIC) && length as usize <= MAX_RECORD_BYTES;
+        let (sequence, flags) = (word(24), half(44));
+        let unsynced = (flags >> UNSYNCED_SHIFT).checked_sub(1);
         is_one.then(|| Header {
             fingerprint: word(8),
             generation: word(16),
-            sequence: word(24),
+            sequence,
             written_at: Time::from_nanos(word(32)),
             length,
-            flags: half(44),
+            stopped: flags & STOPPED_BIT != 0,
+            synced: unsynced.map(|unsynced| sequence.saturating_sub(u64::from(unsynced))),
         })
+    }
+
+    fn flags(&self) -> u32 {
+        let unsynced = self.synced.and_then(|synced| u32::try_from(self.sequence.saturating_sub(synced) + 1).ok());
+        // More than two billion are not told.
+        let unsynced = unsynced.filter(|unsynced| *unsynced <= u32::MAX >> UNSYNCED_SHIFT).unwrap_or(0);
+        unsynced << UNSYNCED_SHIFT | if self.stopped { STOPPED_BIT } else { 0 }
     }
 
     /// The records of the block that `bytes` begin with, behind this header; `None` if the checksum differs or bytes are

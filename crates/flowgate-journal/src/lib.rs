@@ -56,6 +56,7 @@
 //!
 //! * **Records are states**, so reading is idempotent: of the records of a key the last one counts. A lost block loses the
 //!   latest states of some keys and nothing else.
+//! * **A block tells which blocks before it were synced.** One of those that is not whole is damage, any other is a torn end.
 //! * **A generation is a file of its own**, into which changes go at once. All states, the *base*, are written between
 //!   them. When the base is finished and synced, the file is renamed, and older files are removed.
 //! * **After any failure of the disk** a new generation begins, which writes all states again.

@@ -1,19 +1,21 @@
 //! Reading: the newest generation with a finished base and all after it.
 //!
 //! Rule       Only the records of whole blocks are read. Behind damage, reading goes on at the next block that is whole.
-//! Rule       Damage at the end of a file is a torn end: what was being written when the process or the machine died. Damage before
-//!            a whole block, or a block that is missing, is counted. Zeros at the end were written ahead of blocks: they are not
-//!            damage.
+//! Rule       A block tells how many blocks before it were synced. What is not whole and was not synced, as far as the blocks tell, is
+//!            a torn end: it was being written when the process or the machine died, and the disk writes in any order. What is not
+//!            whole and was synced is damage, and so is all that is not whole before a block that does not tell.
+//! Rule       Zeros at the end were written ahead of blocks: they are neither.
 //! Rule       The times of a generation are never before those of the generations before it, unless the clock was put back and all
 //!            states with it. Until the base of such a generation is finished, older ones hold all that it holds: it is skipped.
 //! Bound      Reading holds 1 MiB of a file at a time.
 
+use std::collections::VecDeque;
 use std::io::{self, Read};
 
 use flowgate::Time;
 use flowgate::durable::{Record, Records};
 
-use crate::block::{ALIGNMENT, Header, MAX_BLOCK_BYTES, STOPPED};
+use crate::block::{ALIGNMENT, Header, MAX_BLOCK_BYTES};
 use crate::disk::Disk;
 
 const FINISHED: &str = ".fgj";
@@ -53,9 +55,9 @@ pub struct ReadReport {
     pub records: u64,
     /// The bytes of all files that were read.
     pub bytes: u64,
-    /// Stretches of damage before a whole block.
+    /// Stretches of damage: blocks that were synced and are not whole.
     pub damaged: u64,
-    /// The bytes behind the last whole block of each file, without pages of zeros.
+    /// The bytes of blocks that are not whole and were not synced, without pages of zeros behind the last whole block.
     pub torn_bytes: u64,
     /// When the newest block was written.
     pub written_at: Option<Time>,
@@ -132,7 +134,7 @@ pub fn read(disk: &impl Disk, fingerprint: Option<u64>, sink: &mut impl Sink) ->
         let mut blocks = Blocks { file, buffer: Vec::new(), start: 0, is_over: false };
         report.generations.push(*generation);
         report.stopped = false;
-        let (mut next_sequence, mut is_damaged, before) = (0, false, report.written_at);
+        let (mut gaps, mut next_sequence, before) = (Gaps::default(), 0, report.written_at);
         loop {
             blocks.fill().map_err(failed(name))?;
             let bytes = blocks.bytes();
@@ -141,11 +143,7 @@ pub fn read(disk: &impl Disk, fingerprint: Option<u64>, sink: &mut impl Sink) ->
             }
             let found = Header::read(bytes).and_then(|header| Some((header, header.records(bytes)?)));
             let Some((header, records)) = found else {
-                is_damaged = true;
-                let skipped = &bytes[..bytes.len().min(ALIGNMENT)];
-                if skipped.iter().any(|byte| *byte != 0) {
-                    report.torn_bytes += skipped.len() as u64;
-                }
+                gaps.skip(&bytes[..bytes.len().min(ALIGNMENT)]);
                 blocks.skip(ALIGNMENT);
                 continue;
             };
@@ -154,14 +152,11 @@ pub fn read(disk: &impl Disk, fingerprint: Option<u64>, sink: &mut impl Sink) ->
             }
             if header.generation != *generation || header.sequence < next_sequence {
                 // Undamaged, but in the wrong place: a copy, or a mistake of the file system.
-                is_damaged = true;
+                gaps.skip(&bytes[..bytes.len().min(ALIGNMENT)]);
                 blocks.skip(ALIGNMENT);
                 continue;
             }
-            if is_damaged || header.sequence != next_sequence {
-                report.damaged += 1;
-                (report.torn_bytes, is_damaged) = (0, false);
-            }
+            report.damaged += gaps.end_at(&header, next_sequence);
             next_sequence = header.sequence + 1;
             let has_moved_back = before.is_some_and(|before| header.written_at < before);
             // The records of this visit tell of changes since the visit before it.
@@ -181,14 +176,58 @@ pub fn read(disk: &impl Disk, fingerprint: Option<u64>, sink: &mut impl Sink) ->
                 sink.record(record, since);
             }
             report.blocks += 1;
-            report.stopped = header.flags & STOPPED != 0;
+            report.stopped = header.stopped;
             let length = header.padded();
             report.bytes += length.min(bytes.len()) as u64;
             blocks.skip(length);
             sink.progress(report.bytes, total);
         }
+        report.torn_bytes += gaps.torn_bytes();
     }
     Ok(report)
+}
+
+/// The stretches of a file that are not whole, until it is known whether they were synced.
+#[derive(Default)]
+struct Gaps {
+    /// The sequence of the first missing block, and the bytes of the stretch.
+    unsure: VecDeque<(u64, u64)>,
+    /// The bytes behind the last whole block, and those of them that are not pages of zeros.
+    bytes: u64,
+    bytes_written: u64,
+}
+
+impl Gaps {
+    /// Adds a page that is not of a whole block.
+    fn skip(&mut self, page: &[u8]) {
+        self.bytes += page.len() as u64;
+        if page.iter().any(|byte| *byte != 0) {
+            self.bytes_written += page.len() as u64;
+        }
+    }
+
+    /// A whole block follows, where a block of the sequence `expected` would follow the last whole one. Gives the number of stretches of
+    /// which it is known now that they are damage.
+    fn end_at(&mut self, header: &Header, expected: u64) -> u64 {
+        let (bytes, synced) = (std::mem::take(&mut self.bytes), header.synced.unwrap_or(header.sequence));
+        self.bytes_written = 0;
+        let mut damaged = 0;
+        if header.sequence != expected && bytes > 0 {
+            self.unsure.push_back((expected, bytes));
+        } else if header.sequence != expected || bytes > 0 {
+            // No write that was interrupted adds bytes, or takes them away.
+            damaged += 1;
+        }
+        while self.unsure.pop_front_if(|(first, _)| *first < synced).is_some() {
+            damaged += 1;
+        }
+        damaged
+    }
+
+    /// The bytes that were not synced, at the end of the file.
+    fn torn_bytes(&self) -> u64 {
+        self.bytes_written + self.unsure.iter().map(|(_, bytes)| bytes).sum::<u64>()
+    }
 }
 
 /// Reads a file block by block, with at least one block of it in memory.

@@ -2,15 +2,18 @@
 //! would find nothing wrong. After a sync that failed, no other one of the file succeeds.
 
 use std::io;
-use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::sync::{Mutex, PoisonError};
 
 use crate::disk::Disk;
 
-/// Whose turn it is to sync a file, and whether a sync of it has failed.
+/// Whose turn it is to sync a file, how much of the file is synced, and whether a sync of it has failed.
 #[derive(Debug, Default)]
 pub(crate) struct SyncTurns {
     turn: Mutex<()>,
+    /// The number of blocks that were handed to the disk, and of those that are synced.
+    written: AtomicU64,
+    synced: AtomicU64,
     has_failed: AtomicBool,
 }
 
@@ -21,7 +24,20 @@ impl SyncTurns {
         if self.has_failed() {
             return Err(did_not_sync());
         }
-        disk.sync(file).inspect_err(|_| self.fail())
+        let written = self.written.load(SeqCst);
+        disk.sync(file).inspect_err(|_| self.fail())?;
+        self.synced.store(written, SeqCst);
+        Ok(())
+    }
+
+    /// Notes the number of blocks that were handed to the disk.
+    pub(crate) fn note_written(&self, blocks: u64) {
+        self.written.store(blocks, SeqCst);
+    }
+
+    /// The number of blocks that are synced.
+    pub(crate) fn synced(&self) -> u64 {
+        self.synced.load(SeqCst)
     }
 
     pub(crate) fn fail(&self) {

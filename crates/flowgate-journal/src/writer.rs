@@ -6,7 +6,7 @@ use std::sync::Arc;
 use flowgate::durable::VisitCursor;
 use flowgate::{Clock, MemoryStore, Span, Time};
 
-use crate::block::{Header, MAX_RECORD_BYTES, STOPPED};
+use crate::block::{Header, MAX_RECORD_BYTES};
 use crate::disk::Disk;
 use crate::reader::{file_name, generation_of};
 use crate::sync_turns::SyncTurns;
@@ -119,9 +119,9 @@ impl<D: Disk> Writer<D> {
     /// # Errors
     /// When the file cannot be made.
     pub fn begin(&mut self) -> io::Result<()> {
-        if let Some(file) = self.file.take() {
-            // Changes since the last sync are in this file alone until the base is finished.
-            self.sync_turns.sync(&*self.disk, &file)?;
+        // Changes since the last sync are in this file alone until the base is finished.
+        self.sync()?;
+        if self.file.take().is_some() {
             self.older.push(file_name(self.generation, self.is_finished));
         }
         self.generation += 1;
@@ -222,29 +222,35 @@ impl<D: Disk> Writer<D> {
     }
 
     fn finish_base(&mut self) -> io::Result<()> {
-        if let Some(file) = &self.file {
-            self.sync_turns.sync(&*self.disk, file)?;
+        self.sync()?;
+        if self.file.is_some() {
             self.disk.rename(&file_name(self.generation, false), &file_name(self.generation, true))?;
             (self.is_attempt, self.is_finished) = (false, true);
         }
         self.base_bytes = self.file_bytes;
         // A file that cannot be removed is older than a finished base, so it is never read.
         self.older.retain(|name| self.disk.remove(name).is_err_and(|error| error.kind() != io::ErrorKind::NotFound));
-        Ok(())
+        self.tell_synced()
     }
 
-    /// Writes the last changes and that the process stops, and syncs.
+    /// Writes the last changes and that the process stops, and syncs both: the last block tells that all before it is synced.
     ///
     /// # Errors
     /// As [`Writer::flush`].
     pub fn stop(&mut self, memory: &MemoryStore, companion: &mut dyn Companion, now: Time) -> io::Result<()> {
         self.flush(memory, companion, now)?;
-        self.seal(STOPPED);
-        self.hand_over()?;
-        match &self.file {
-            Some(file) => self.sync_turns.sync(&*self.disk, file),
-            None => Ok(()),
-        }
+        self.sync()?;
+        self.seal(true);
+        self.append()?;
+        self.sync()
+    }
+
+    /// Syncs the file in use.
+    ///
+    /// # Errors
+    /// As the system says. [`Writer::give_up`] must follow.
+    pub fn sync(&self) -> io::Result<()> {
+        self.file.as_ref().map_or(Ok(()), |file| self.sync_turns.sync(&*self.disk, file))
     }
 
     /// Whether the base is being written.
@@ -294,7 +300,7 @@ impl<D: Disk> Writer<D> {
     /// Adds the records of a step of a visit, which fit in a block.
     fn add(&mut self, step: &mut Vec<u8>) -> io::Result<()> {
         if self.records.len() + step.len() > MAX_RECORD_BYTES {
-            self.seal(0);
+            self.seal(false);
         }
         self.records.append(step);
         if self.blocks.len() >= WRITE_BYTES { self.append() } else { Ok(()) }
@@ -312,11 +318,12 @@ impl<D: Disk> Writer<D> {
     }
 
     /// Makes a block of the records.
-    fn seal(&mut self, flags: u32) {
+    fn seal(&mut self, stopped: bool) {
         let (fingerprint, generation, sequence) = (self.fingerprint, self.generation, self.sequence);
         // At most the records of a block.
         let length = self.records.len() as u32;
-        let header = Header { fingerprint, generation, sequence, written_at: self.flushed_at, length, flags };
+        let (written_at, synced) = (self.flushed_at, Some(self.sync_turns.synced()));
+        let header = Header { fingerprint, generation, sequence, written_at, length, stopped, synced };
         header.write(&self.records, &mut self.blocks);
         self.records.clear();
         self.sequence += 1;
@@ -325,7 +332,16 @@ impl<D: Disk> Writer<D> {
     /// Hands all records to the disk.
     fn hand_over(&mut self) -> io::Result<()> {
         if !self.records.is_empty() {
-            self.seal(0);
+            self.seal(false);
+        }
+        self.append()
+    }
+
+    /// Writes a block without records, which tells that the base is synced: damage of the base is then not taken for a torn end, even if
+    /// nothing changes afterwards.
+    fn tell_synced(&mut self) -> io::Result<()> {
+        if self.sequence > 0 {
+            self.seal(false);
         }
         self.append()
     }
@@ -333,6 +349,7 @@ impl<D: Disk> Writer<D> {
     fn append(&mut self) -> io::Result<()> {
         if let Some(file) = self.file.as_ref().filter(|_| !self.blocks.is_empty()) {
             self.disk.append(file, &self.blocks)?;
+            self.sync_turns.note_written(self.sequence);
             self.file_bytes += self.blocks.len() as u64;
             self.written_bytes += self.blocks.len() as u64;
         }

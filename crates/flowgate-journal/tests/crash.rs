@@ -218,8 +218,7 @@ fn run(disk: &Arc<TestDisk>, random: &mut u64) -> Trace {
             }
             writer.flush(memory, &mut NoCompanion, now)?;
             writer.write_base(memory, &mut NoCompanion, 600)?;
-            let file = writer.file().unwrap();
-            disk.sync(&file)
+            writer.sync()
         };
         match work() {
             Ok(()) => (is_working, trace.synced) = (true, step as usize),
@@ -246,7 +245,8 @@ fn after_a_crash_at_any_call_every_counter_has_a_state_that_is_no_older_than_the
             disk.0.lock().unwrap().crash_at = Some(crash_at);
             let trace = run(&disk, &mut 1);
             let mut random = round * 1000 + crash_at as u64;
-            let (found, _) = read_back(&disk.survive(&mut random));
+            let (found, report) = read_back(&disk.survive(&mut random));
+            assert_eq!(report.damaged, 0, "crash at call {crash_at}, round {round}: a loss of power is not damage");
             let keys = found.keys().chain(trace.history.last().unwrap().keys());
             for key in keys {
                 let had = &trace.history[trace.synced..];

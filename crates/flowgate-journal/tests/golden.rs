@@ -19,9 +19,10 @@ const START: Time = Time::from_secs(1_700_000_000);
 const SEED: Seed = Seed([0x0123_4567_89ab_cdef, 0xfedc_ba98_7654_3210]);
 const FILES: [&str; 2] = ["00000001.fgj", "00000002.fgj.part"];
 
-/// Slots with whole words, which are only read, and slots as they are written.
+/// Slots with whole words, and blocks that do not tell what is synced, both of which are only read; and what is written.
 const WHOLE: &str = "testdata/journal";
-const WRITTEN: &str = "testdata/journal/short";
+const SHORT: &str = "testdata/journal/short";
+const WRITTEN: &str = "testdata/journal/synced";
 
 /// The limit of each counter, which is its name, the units that are taken in the first second, and those that are taken in
 /// the third one.
@@ -197,7 +198,9 @@ fn the_journal_of_version_1_is_read_as_it_was_written() {
     let directory = tempfile::tempdir().unwrap();
     let written = write(directory.path());
     let expected = fs::read_to_string(repository("testdata/journal/answers.txt")).unwrap();
-    for (directory, max_bytes) in [(WHOLE, 1 << 20), (WRITTEN, 1 << 20), (WHOLE, 64 << 20), (WRITTEN, 64 << 20)] {
+    for (directory, max_bytes) in
+        [WHOLE, SHORT, WRITTEN].into_iter().flat_map(|name| [(name, 1 << 20), (name, 64 << 20)])
+    {
         let (loading, report) = load(directory, max_bytes);
         let [kept, gone, unknown, foreign] = loading.outcomes;
         // The counter that is reset, and the strikes that became a ban.
@@ -221,7 +224,7 @@ fn the_writer_writes_the_journal_of_version_1() {
     }
 }
 
-/// Writes `testdata/journal/short/`.
+/// Writes `testdata/journal/synced/`.
 #[test]
 #[ignore = "writes files of the repository"]
 fn write_the_golden_files() {
