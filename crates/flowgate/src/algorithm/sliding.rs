@@ -262,6 +262,9 @@ impl Log {
                 }
             },
             Log::Many(log) => {
+                if log.charge_usual(new, now, most) {
+                    return;
+                }
                 log.drop_left(now);
                 if log.is_empty() {
                     *self = Log::One(new);

@@ -202,32 +202,44 @@ impl Entries {
         *self = Entries::Ring { words, first: 0, len, unchanged, total };
     }
 
-    /// Appends `new` to a log of `most` units.
+    /// The usual charge, in one pass: entries of one word leave a ring, and one goes behind the newest. False if the charge is another,
+    /// and nothing was done: an entry has two words or joins the newest, the ring is to grow or to shrink, or it would have
+    /// more than `most` units.
     #[inline]
-    pub(crate) fn push_back(&mut self, new: Entry, most: u64) {
-        if !self.push_word(new) {
-            self.push_words(new, most);
-        }
-    }
-
-    /// The usual case: a word goes behind a word into a ring that has room. False if it is another, and nothing was done.
-    #[inline]
-    fn push_word(&mut self, new: Entry) -> bool {
+    pub(super) fn charge_usual(&mut self, new: Entry, now: u64, most: u64) -> bool {
         let packed = self.packed();
         let (Some(word), Some(last)) = (packed::short_word(new), packed.newest_short()) else { return false };
-        if new.leaves_at <= last.leaves_at || packed.len() == packed.capacity() {
+        let Entries::Ring { words, first, len, unchanged, total } = self else { return false };
+        if new.leaves_at <= last.leaves_at || last.leaves_at <= now {
             return false;
         }
-        let place = packed.place(packed.len());
-        let Entries::Ring { words, len, total, .. } = self else { return false };
+        let (mut oldest, mut dropped, mut left) = (usize::from(*first), 0, 0);
+        // This ends: the newest entry has not left.
+        loop {
+            let Entry { leaves_at, units } = match words.get(oldest) {
+                Some(&word) if packed::is_short(word) => packed::short_entry(word),
+                _ => return false,
+            };
+            if leaves_at > now {
+                break;
+            }
+            (dropped, left) = (dropped + 1, left + units);
+            oldest = if oldest + 1 < words.len() { oldest + 1 } else { 0 };
+        }
+        let (kept, used) = (usize::from(*len) - dropped, *total - left + new.units);
+        if kept == words.len() || kept >= MAX_WORDS || used > most || is_idle(kept, words.len()) {
+            return false;
+        }
+        let place = if oldest + kept < words.len() { oldest + kept } else { oldest + kept - words.len() };
         words[place] = word;
-        *len += 1;
-        *total += new.units;
+        (*first, *len, *total) = (oldest as u16, kept as u16 + 1, used);
+        *unchanged = unchanged.saturating_sub(dropped as u16);
         true
     }
 
+    /// Appends `new` to a log of `most` units.
     #[inline(never)]
-    fn push_words(&mut self, new: Entry, most: u64) {
+    pub(crate) fn push_back(&mut self, new: Entry, most: u64) {
         let new = match self.packed().newest() {
             Some((last, begin)) if new.leaves_at <= last.leaves_at => {
                 self.truncate(begin, last.units);
@@ -261,8 +273,7 @@ impl Entries {
         }
         // A log that was long and is short again gives its memory back.
         if let Entries::Ring { words, len, .. } = self
-            && words.len() > MAX_IDLE_WORDS
-            && usize::from(*len) < words.len() / 4
+            && is_idle(usize::from(*len), words.len())
         {
             let size = (usize::from(*len) * 2).max(FEWEST_RING_WORDS) | 1;
             self.resize(size);
@@ -385,6 +396,12 @@ impl Entries {
 
 /// A ring of no more words than this keeps them.
 const MAX_IDLE_WORDS: usize = 17;
+
+/// Whether a ring of `size` words of which `taken` are taken is to shrink.
+#[inline]
+const fn is_idle(taken: usize, size: usize) -> bool {
+    size > MAX_IDLE_WORDS && taken < size / 4
+}
 
 const fn ring_bytes(words: usize) -> usize {
     words * size_of::<u64>() + ALLOCATION_OVERHEAD_BYTES

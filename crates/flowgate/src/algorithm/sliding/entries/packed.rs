@@ -55,8 +55,14 @@ fn long_entry(first: u64, second: u64) -> Entry {
     Entry { leaves_at, units: second << UNIT_BITS >> (2 * UNIT_BITS) }
 }
 
+/// Whether it is an entry by itself, not a half of one.
 #[inline]
-fn short_entry(word: u64) -> Entry {
+pub(super) fn is_short(word: u64) -> bool {
+    word & UNIT_MASK > 0
+}
+
+#[inline]
+pub(super) fn short_entry(word: u64) -> Entry {
     Entry { leaves_at: word >> UNIT_BITS, units: word & UNIT_MASK }
 }
 
@@ -110,14 +116,14 @@ impl<'a> PackedEntries<'a> {
             return None;
         }
         let word = self.word(0);
-        if word & UNIT_MASK > 0 { Some((short_entry(word), 1)) } else { Some((long_entry(word, self.word(1)), 2)) }
+        if is_short(word) { Some((short_entry(word), 1)) } else { Some((long_entry(word, self.word(1)), 2)) }
     }
 
     /// The newest entry, if it is one word.
     #[inline]
     pub(super) fn newest_short(&self) -> Option<Entry> {
         let word = self.word(self.len.checked_sub(1)?);
-        (word & UNIT_MASK > 0).then(|| short_entry(word))
+        is_short(word).then(|| short_entry(word))
     }
 
     /// The newest entry, and at which word it begins.
@@ -125,7 +131,7 @@ impl<'a> PackedEntries<'a> {
     pub(super) fn newest(&self) -> Option<(Entry, usize)> {
         let last = self.len.checked_sub(1)?;
         let word = self.word(last);
-        if word & UNIT_MASK > 0 {
+        if is_short(word) {
             Some((short_entry(word), last))
         } else {
             Some((long_entry(self.word(last - 1), word), last - 1))
