@@ -7,7 +7,7 @@
 /// Texts with a value each. A text lies at the place that its hash names, or at the next one that was free.
 #[derive(Clone, Debug)]
 pub(crate) struct TextTable<T> {
-    /// A power of two of places, or none. At least half of them are free, so that a search is short.
+    /// A power of two of places, or none. From half to three quarters of them are free once it has grown, so that a search is short.
     places: Box<[Option<Entry<T>>]>,
     length: usize,
 }
@@ -48,7 +48,7 @@ impl<T> TextTable<T> {
     pub(crate) fn insert(&mut self, text: Box<str>, value: T) {
         self.length += 1;
         if 2 * self.length > self.places.len() {
-            let places = (0..4 * self.length.next_power_of_two()).map(|_| None).collect();
+            let places = (0..2 * self.length.next_power_of_two()).map(|_| None).collect();
             let before = std::mem::replace(&mut self.places, places);
             before.into_iter().flatten().for_each(|entry| self.put(entry));
         }
