@@ -76,7 +76,7 @@ class Headline(Journey):
         server.take(7, act="reply", user="42")
         server.call("/v1/pause", {"for": "10m"})
         server.call("/v1/pause", method="DELETE")
-        for locale, words in {"en-US": "started: counts begin here, rules paused, pause ended", "zh-CN": "启动，重新计数，规则已暂停，暂停结束"}.items():
+        for locale, words in {"en-US": ["started: counts begin here", "rules paused", "pause ended"], "zh-CN": ["启动，重新计数", "规则已暂停", "暂停结束"]}.items():
             page = self.open(server, "#/?range=5m", locale=locale)
             label = page.locator(".chart svg text.mark-t")
             expect(label).to_have_text(words)

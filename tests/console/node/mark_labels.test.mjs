@@ -23,9 +23,9 @@ function check(marks, room = ROOM) {
 }
 
 test("one event has its words beside it", () => {
-  assert.deepEqual(check([{ x: 500, wide: 80 }]), [{ row: 0, from: 414 }]);
-  assert.deepEqual(check([{ x: 60, wide: 80 }]), [{ row: 1, from: 66 }]);
-  assert.deepEqual(check([{ x: 200, wide: 80 }]), [{ row: 0, from: 206 }]);
+  assert.deepEqual(check([{ x: 500, wide: 80 }]), [{ row: 0, from: 414, isLeft: true }]);
+  assert.deepEqual(check([{ x: 60, wide: 80 }]), [{ row: 1, from: 66, isLeft: false }]);
+  assert.deepEqual(check([{ x: 200, wide: 80 }]), [{ row: 0, from: 206, isLeft: false }]);
 });
 
 test("seven close events amid a chart keep their own words", () => {

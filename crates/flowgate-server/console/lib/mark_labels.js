@@ -13,7 +13,7 @@ const TRIED = 8;
  * @param {{ x: number, wide: number }[]} marks places of the poles, from left to right, and the widths of their words
  * @param {{ from: number, to: number, rows: number, taken: [number, number] }} room the ends of the drawing, the number of rows, and
  *   the part of the lowest row that other words have
- * @returns {({ row: number, from: number } | null)[]} where the words of each mark begin; row 0 is the lowest. Null: there is no room.
+ * @returns {({ row: number, from: number, isLeft: boolean } | null)[]} where the words of each mark begin; row 0 is the lowest, and `isLeft` that they end at their pole. Null: there is no room.
  */
 export function placeLabels(marks, room) {
   // The words of the marks before a split stand at the left of their poles, those of the others at the right: that way a crowd needs
@@ -46,7 +46,7 @@ function attempt(marks, { before, kept, split }, { from, to, rows, taken }) {
     const begin = isLeft ? x - GAP - wide : x + GAP;
     for (let row = 0; row < rows && !placed[i]; row += 1) {
       if (!fits(row, x, begin, begin + wide)) continue;
-      placed[i] = { row, from: begin };
+      placed[i] = { row, from: begin, isLeft };
       words.push({ row, from: begin, to: begin + wide });
       poles.push({ row, x });
     }

@@ -49,7 +49,7 @@ const poleTop = (item, top) => (item.label ? top - 10 - item.label.row * ROW : t
 export function MarkWords({ layout, top, bottom }) {
   return layout.items.map((item) => html`<g><title>${item.title}</title>
     <line class="touch" x1=${item.place} x2=${item.place} y1=${top - 10} y2=${bottom} />
-    ${item.label && html`<text class="mark-t" x=${item.label.from.toFixed(1)} y=${top - item.label.row * ROW}>${item.words}</text>`}</g>`);
+    ${item.label && html`<text class="mark-t" x=${(item.label.from + (item.label.isLeft ? item.wide : 0)).toFixed(1)} y=${top - item.label.row * ROW} text-anchor=${item.label.isLeft ? "end" : "start"}>${item.words}</text>`}</g>`);
 }
 
 /** Names the rise where it is seen, above its bars. `y` is the line of the panel's name, which ends at `after`. */
