@@ -22,6 +22,7 @@ fn a_few_need_no_memory_of_their_own() {
 #[derive(Clone, Copy, Debug)]
 enum Change {
     Push { after: u64, units: u64 },
+    ChargeUsual { left: u64, after: u64, units: u64 },
     DropLeft { after: u64 },
     DropNewest { units: u64 },
     KeepNewest { most: u64 },
@@ -33,7 +34,8 @@ fn changes() -> impl Strategy<Value = Change> {
     let units = prop_oneof![4 => 1..=3_u64, 2 => 4..=9_u64, 1 => Just(1 << 50)];
     let after = prop_oneof![4 => 0..=3_u64, 1 => Just(1 << 58)];
     prop_oneof![
-        8 => (after, units.clone()).prop_map(|(after, units)| Change::Push { after, units }),
+        8 => (after.clone(), units.clone()).prop_map(|(after, units)| Change::Push { after, units }),
+        4 => (0..=4_u64, after, units.clone()).prop_map(|(left, after, units)| Change::ChargeUsual { left, after, units }),
         2 => (0..=4_u64).prop_map(|after| Change::DropLeft { after }),
         1 => units.prop_map(|units| Change::DropNewest { units }),
         1 => (1..=60_u64).prop_map(|most| Change::KeepNewest { most }),
@@ -61,6 +63,19 @@ proptest! {
                     match plain.back_mut() {
                         Some(last) if leaves_at <= last.leaves_at => last.units += units,
                         _ => plain.push_back(new),
+                    }
+                }
+                Change::ChargeUsual { left, after, units } => {
+                    let now = plain.front().map_or(0, |first| (first.leaves_at - 1).saturating_add(left));
+                    let leaves_at = plain.back().map_or(1, |last| last.leaves_at).saturating_add(after);
+                    let (new, mut step_by_step) = (Entry { leaves_at, units }, entries.clone());
+                    if entries.charge_usual(new, now, MOST) {
+                        step_by_step.drop_left(now);
+                        step_by_step.push_back(new, MOST);
+                        prop_assert_eq!(entries.changed_from(), step_by_step.changed_from());
+                        prop_assert_eq!(entries.heap_bytes(), step_by_step.heap_bytes());
+                        plain.retain(|entry| entry.leaves_at > now);
+                        plain.push_back(new);
                     }
                 }
                 Change::DropLeft { after } => {
