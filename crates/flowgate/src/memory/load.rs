@@ -174,3 +174,28 @@ fn moved(log: Log, nanos: u64, by: fn(u64, u64) -> u64) -> Log {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::record::Records;
+    use super::*;
+
+    /// A bucket that owes a part of a nanosecond ends one nanosecond after its first word.
+    #[test]
+    fn a_state_that_lasts_longer_than_any_limit_is_refused() {
+        let now = 1_700_000_000_000_000_000;
+        let (most, memory) = (now + MAX_LIFETIME_NANOS, MemoryStore::default());
+        for (forget_at, ticks, outcome) in [
+            (most, 0, LoadOutcome::Kept),
+            (most - 1, 1, LoadOutcome::Kept),
+            (most, 1, LoadOutcome::Unknown),
+            (u64::MAX, 0, LoadOutcome::Unknown),
+            (u64::MAX, 1, LoadOutcome::Unknown),
+        ] {
+            let words = [Kind::Bucket as u64, 1, forget_at, ticks].map(u64::to_le_bytes);
+            let record = Records::new(words.as_flattened()).next().unwrap();
+            let at = LoadAt { now: Time::from_nanos(now), back: Span::ZERO };
+            assert_eq!(memory.load(record, at), outcome, "{forget_at} {ticks}");
+        }
+    }
+}

@@ -349,7 +349,8 @@ impl Slot {
     /// that it still owes then: it is full a nanosecond later.
     #[inline]
     pub(super) fn forget_at(&self) -> u64 {
-        self.forget_at + u64::from(self.is(Kind::Bucket) && self.word > 0)
+        // A record that no limit has written may name the last instant there is.
+        self.forget_at.saturating_add(u64::from(self.is(Kind::Bucket) && self.word > 0))
     }
 }
 
