@@ -25,16 +25,29 @@ fn connection() -> Connection<tokio::io::Empty> {
 
 /// The replies to commands that arrive together.
 fn replies(connection: &mut Connection<tokio::io::Empty>, commands: &[Vec<&str>]) -> String {
+    replies_to_parts(connection, &[&encode(commands)])
+}
+
+fn encode(commands: &[Vec<&str>]) -> Vec<u8> {
+    let mut bytes = Vec::new();
     for words in commands {
-        let buffer = connection.decoder.buffer();
-        buffer.extend_from_slice(format!("*{}\r\n", words.len()).as_bytes());
-        words.iter().for_each(|word| buffer.extend_from_slice(format!("${}\r\n{word}\r\n", word.len()).as_bytes()));
+        bytes.extend_from_slice(format!("*{}\r\n", words.len()).as_bytes());
+        words.iter().for_each(|word| bytes.extend_from_slice(format!("${}\r\n{word}\r\n", word.len()).as_bytes()));
     }
-    connection.dialogue.look_ahead(&connection.decoder);
-    connection.answer();
-    let said = String::from_utf8_lossy(connection.dialogue.unsent()).into_owned();
-    connection.dialogue.sent(said.len());
-    connection.dialogue.put_away();
+    bytes
+}
+
+/// The replies to bytes that arrive in parts.
+fn replies_to_parts(connection: &mut Connection<tokio::io::Empty>, parts: &[&[u8]]) -> String {
+    let mut said = String::new();
+    for part in parts {
+        connection.decoder.buffer().extend_from_slice(part);
+        connection.dialogue.look_ahead(&connection.decoder);
+        connection.answer();
+        said += &String::from_utf8_lossy(connection.dialogue.unsent());
+        connection.dialogue.sent(connection.dialogue.unsent().len());
+        connection.dialogue.put_away();
+    }
     said
 }
 
@@ -50,6 +63,7 @@ fn command() -> impl Strategy<Value = Vec<&'static str>> {
         2 => user.clone().prop_map(|key| vec!["CL.THROTTLE", key, "1", "1", "60"]),
         1 => user.clone().prop_map(|key| vec!["CL.THROTTLE", key, "2", "1", "60"]),
         1 => user.clone().prop_map(|key| vec!["CL.THROTTLE", key, "2", "1", "60", "2"]),
+        1 => user.prop_map(|key| vec!["CL.THROTTLE", key, "999999999", "1000", "3600", "1000000"]),
     ];
     let others = prop::sample::select(vec![
         vec!["FG.TAKE", "x", "user", "1"],
@@ -57,6 +71,8 @@ fn command() -> impl Strategy<Value = Vec<&'static str>> {
         vec!["FG.LIMIT", "1", "2/x"],
         vec!["CL.THROTTLE", "1", "1", "x", "60"],
         vec!["CL.THROTTLE", "1"],
+        vec!["CL.THROTTLE", "1", "9223372036854775807", "9223372036854775807", "1"],
+        vec!["CL.THROTTLE", "1", "-1", "1", "60"],
         vec!["PING"],
         vec!["MULTI"],
         vec!["EXEC"],
@@ -70,14 +86,20 @@ fn command() -> impl Strategy<Value = Vec<&'static str>> {
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
+    /// The last byte of a command that is alone comes late. Such a command is not planned: it has been read in part.
     #[test]
     fn a_pipeline_is_answered_as_its_commands_one_by_one(
-        batches in prop::collection::vec(prop::collection::vec(command(), 1..60), 1..4)
+        batches in prop::collection::vec((prop::collection::vec(command(), 1..60), any::<prop::sample::Index>()), 1..4)
     ) {
         let (mut together, mut alone) = (connection(), connection());
-        for batch in batches {
-            let expected: String = batch.iter().map(|one| replies(&mut alone, std::slice::from_ref(one))).collect();
-            prop_assert_eq!(replies(&mut together, &batch), expected);
+        for (batch, cut) in batches {
+            let mut expected = String::new();
+            for one in batch.chunks(1).map(encode) {
+                expected += &replies_to_parts(&mut alone, &[&one[..one.len() - 1], &one[one.len() - 1..]]);
+            }
+            let bytes = encode(&batch);
+            let (first, rest) = bytes.split_at(cut.index(bytes.len()));
+            prop_assert_eq!(replies_to_parts(&mut together, &[first, rest]), expected);
         }
     }
 }
