@@ -2,10 +2,12 @@
 //!
 //! A counter is named in two parts, as the store keeps them. The *subject* is the `by` fields with their values: all
 //! rules that count by the same fields share it, so that a request mostly touches one shard. The *counter* is the
-//! rule and what stays the same when its limits are edited: algorithm, period, and which of several such it is.
+//! rule and what stays the same when its limits are edited: algorithm, period, and the number among the rule's limits that
+//! have the same of both.
 //!
-//! Invariant  Every text is preceded by its length and every key by what it is, so `{a: "b:c"}` and `{a: "b", ..}`
-//!            cannot meet, nor can a caller's ad hoc key be taken for a rule's subject.
+//! Invariant  Every text is preceded by its length and every key by what it is, so two sets
+//!            of fields never give the same bytes, whatever characters a value has, and a caller's ad hoc key is never
+//!            taken for a rule's subject.
 
 use flowgate::{Algorithm, Limit, MemoryStore, SubjectHasher, Unit};
 

@@ -89,7 +89,7 @@ impl std::ops::AddAssign for RuleCounts {
     }
 }
 
-/// The copy that this thread uses. Threads take the copies in turn.
+/// The index of the copy of the counters that this thread adds to. New threads get the copies in turn.
 #[inline]
 fn lane() -> usize {
     thread_local! {

@@ -31,7 +31,7 @@ pub(crate) struct Header {
     pub(crate) generation: u64,
     /// The number of the block in its file, from 0.
     pub(crate) sequence: u64,
-    /// When the writer began to look for changes.
+    /// When the flush began that wrote the block; for a block of a base, the last flush before it.
     pub(crate) written_at: Time,
     /// The bytes of its records.
     pub(crate) length: u32,

@@ -370,7 +370,7 @@ impl<D: Disk, M: AsRef<MemoryStore>> Work<D, M> {
         self.shared.sync_ordered.notify_one();
     }
 
-    /// Gives up a file that the other thread could not sync.
+    /// Gives the file up if the thread that syncs has failed to sync it.
     fn heed_failed_sync(&mut self) {
         if self.writer.sync_turns().has_failed() && self.writer.file().is_some() {
             self.fail(&did_not_sync());

@@ -59,7 +59,7 @@ pub struct ReadReport {
     pub damaged: u64,
     /// The bytes of blocks that are not whole and were not synced, without pages of zeros behind the last whole block.
     pub torn_bytes: u64,
-    /// When the newest block was written.
+    /// The latest [`Header::written_at`] of all blocks.
     pub written_at: Option<Time>,
     /// Whether the process that wrote the newest generation stopped in order.
     pub stopped: bool,
@@ -190,7 +190,7 @@ pub fn read(disk: &impl Disk, fingerprint: Option<u64>, sink: &mut impl Sink) ->
 /// The stretches of a file that are not whole, until it is known whether they were synced.
 #[derive(Default)]
 struct Gaps {
-    /// The sequence of the first missing block, and the bytes of the stretch.
+    /// Each stretch of which it is not known yet whether it was synced: the sequence of its first missing block, and its bytes.
     unsure: VecDeque<(u64, u64)>,
     /// The bytes behind the last whole block, and those of them that are not pages of zeros.
     bytes: u64,
@@ -224,7 +224,7 @@ impl Gaps {
         damaged
     }
 
-    /// The bytes that were not synced, at the end of the file.
+    /// The bytes of the stretches that no block proves to have been synced, and what was written behind the last whole block.
     fn torn_bytes(&self) -> u64 {
         self.bytes_written + self.unsure.iter().map(|(_, bytes)| bytes).sum::<u64>()
     }

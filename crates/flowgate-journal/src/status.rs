@@ -34,7 +34,7 @@ impl JournalStatus {
         self.generation.load(Relaxed)
     }
 
-    /// The number of flushes: changes were written.
+    /// The number of flushes, those without a change or with a failure among them.
     pub fn flushes(&self) -> u64 {
         self.flushes.load(Relaxed)
     }

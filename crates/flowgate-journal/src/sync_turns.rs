@@ -11,8 +11,9 @@ use crate::disk::Disk;
 #[derive(Debug, Default)]
 pub(crate) struct SyncTurns {
     turn: Mutex<()>,
-    /// The number of blocks that were handed to the disk, and of those that are synced.
+    /// The number of blocks that were handed to the disk.
     written: AtomicU64,
+    /// The number of blocks that are synced.
     synced: AtomicU64,
     has_failed: AtomicBool,
 }

@@ -33,7 +33,7 @@ pub trait Companion: Send {
     fn all(&mut self, out: &mut Vec<u8>);
 }
 
-/// Nothing beside the counters.
+/// For a journal of counters alone.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoCompanion;
 
@@ -228,7 +228,7 @@ impl<D: Disk> Writer<D> {
             (self.is_attempt, self.is_finished) = (false, true);
         }
         self.base_bytes = self.file_bytes;
-        // A file that cannot be removed is older than a finished base, so it is never read.
+        // A file that cannot be removed stays in the list and is tried again. It is older than a finished base, so it is never read.
         self.older.retain(|name| self.disk.remove(name).is_err_and(|error| error.kind() != io::ErrorKind::NotFound));
         self.tell_synced()
     }
@@ -320,7 +320,7 @@ impl<D: Disk> Writer<D> {
     /// Makes a block of the records.
     fn seal(&mut self, stopped: bool) {
         let (fingerprint, generation, sequence) = (self.fingerprint, self.generation, self.sequence);
-        // At most the records of a block.
+        // They fit a block, so they are fewer than `MAX_RECORD_BYTES`.
         let length = self.records.len() as u32;
         let (written_at, synced) = (self.flushed_at, Some(self.sync_turns.synced()));
         let header = Header { fingerprint, generation, sequence, written_at, length, stopped, synced };

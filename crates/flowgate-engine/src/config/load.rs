@@ -35,7 +35,7 @@ pub enum Input<'a> {
 pub struct LoadedConfig {
     /// The configuration.
     pub config: Config,
-    /// The warnings, without mistakes.
+    /// Only warnings: a configuration with mistakes is not loaded.
     pub warnings: Report,
     /// The files that were read, those of lists and secrets among them, and the directories of `include`. Unless one of
     /// them changes, neither does the configuration.
@@ -59,7 +59,7 @@ pub fn load(input: Input<'_>, environment: impl IntoIterator<Item = (String, Str
     load_with(input, environment, Options::default())
 }
 
-/// A rule file of a front in a crate of its own.
+/// A rule file as its front has read it. The front is in another crate, so its type is not known here.
 pub type RuleFile = Arc<dyn Any + Send + Sync>;
 
 /// Reads the rule file at a path, whose days end at midnight in a time zone. Mistakes are reported.

@@ -1,7 +1,7 @@
 //! The links to one server: one for each runtime that asks it.
 //!
 //! A link lives on the runtime of its users, so nothing crosses threads between a request, its reply and the
-//! socket. The event loops of the Redis protocol have a runtime each, HTTP has one: a few connections in all.
+//! socket. Each event loop has a runtime, so there is one connection for each event loop.
 
 use std::sync::Arc;
 

@@ -65,7 +65,7 @@ impl<'a> Reply<'a> {
         self.numbers.next().map_or(Ok(()), |_| Err(ReplyError::Malformed))
     }
 
-    /// Restores the state of a counter, and that of its `after=`.
+    /// Reads the state of a hit's counter from the reply, and that of its `after=`, if it has one.
     pub(super) fn restore(&mut self, hit: &mut Hit<'_>) -> Result<(), ReplyError> {
         hit.restore(&mut self.unsigned()).ok_or(ReplyError::Malformed)
     }

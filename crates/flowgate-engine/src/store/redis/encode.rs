@@ -176,7 +176,7 @@ impl Cells<'_> {
         }
     }
 
-    /// Nanoseconds as seconds, rounded down, and nanoseconds of the next.
+    /// Writes nanoseconds as two cells: whole seconds, rounded down, and the nanoseconds that are left.
     pub(super) fn nanos(&mut self, nanos: i64) {
         // Seconds of an i64 of nanoseconds are well below 2^53.
         self.double(nanos.div_euclid(NANOS_PER_SECOND) as f64);
