@@ -193,6 +193,11 @@ impl Call<'_> {
         )
     }
 
+    /// Whether the caller may read rules, bans and statistics.
+    pub(crate) fn may_read(&self) -> bool {
+        self.shared.tokens.check_token(Access::Read, self.headers(), || self.shared.service.now()).is_ok()
+    }
+
     /// As [`Call::check_access`], for a gateway: the origin that it passes on is the browser's.
     pub(crate) fn check_gateway(&self) -> Result<(), Error> {
         let now = || self.shared.service.now();

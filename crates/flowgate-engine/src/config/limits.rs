@@ -6,7 +6,7 @@ use std::ops::Range;
 use flowgate::{Algorithm, Limit, LimitError, Part};
 
 use super::message::{Message, coded};
-use super::render::quoted;
+use super::render::{harmless, quoted};
 use super::report::Report;
 use super::source::Location;
 use super::suggest::{did_you_mean, meant, nearest};
@@ -157,7 +157,7 @@ fn hint(text: &str, error: &LimitError) -> Option<Message> {
 
 /// A hint that shows the right text, unless that is too long to be read beside its line.
 fn write_instead(text: String) -> Option<Message> {
-    (text.len() < 60).then(|| coded!("write", "write {text}", text = quoted(&text)))
+    (text.len() < 60).then(|| coded!("write", "write {text}", text = format!("\"{}\"", harmless(&text))))
 }
 
 fn better_unit(period: &str) -> Option<Message> {

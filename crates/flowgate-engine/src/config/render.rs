@@ -179,18 +179,23 @@ fn is_unprintable(char: char) -> bool {
 }
 
 /// Paths and names come from files and the environment, too.
-fn harmless(text: &str) -> String {
+pub(crate) fn harmless(text: &str) -> String {
     text.chars().map(|char| if is_unprintable(char) { '\u{fffd}' } else { char }).collect()
 }
 
 /// A part of the input in quotes, for a message: enough to find it, bounded in length, without control characters.
 pub fn quoted(text: &str) -> String {
-    const MAX_QUOTED_CHARS: usize = 40;
-    let mut shown = harmless(&text.chars().take(MAX_QUOTED_CHARS).collect::<String>());
-    if text.chars().nth(MAX_QUOTED_CHARS).is_some() {
+    format!("\"{}\"", shortened(text))
+}
+
+/// The beginning of a text, without control characters.
+pub(crate) fn shortened(text: &str) -> String {
+    const MAX_SHOWN_CHARS: usize = 40;
+    let mut shown = harmless(&text.chars().take(MAX_SHOWN_CHARS).collect::<String>());
+    if text.chars().nth(MAX_SHOWN_CHARS).is_some() {
         shown.push_str("...");
     }
-    format!("\"{shown}\"")
+    shown
 }
 
 /// A path in quotes, with its whole name: of one that is longer than any file system takes, the end is shown.

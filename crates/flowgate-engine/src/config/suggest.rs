@@ -1,6 +1,7 @@
 //! "Did you mean": the known word that is nearest to a mistyped one.
 
 use super::message::{Message, coded};
+use super::render::shortened;
 
 /// A hint with the nearest of the known words, if one is near.
 pub fn did_you_mean<'w>(written: &str, known: impl IntoIterator<Item = &'w str>) -> Option<Message> {
@@ -9,7 +10,7 @@ pub fn did_you_mean<'w>(written: &str, known: impl IntoIterator<Item = &'w str>)
 
 /// A hint with what was probably meant.
 pub(crate) fn meant(word: impl std::fmt::Display) -> Message {
-    coded!("meant", "did you mean \"{word}\"?", word = word)
+    coded!("meant", "did you mean \"{word}\"?", word = shortened(&word.to_string()))
 }
 
 /// The known word that takes the fewest edits to reach, or the only one that has the written word as a part: `memory`
@@ -64,6 +65,11 @@ fn max_edits(length: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_hint_shows_the_beginning_of_a_long_word() {
+        assert!(meant("/a".repeat(1000)).text.len() < 80);
+    }
 
     #[test]
     fn slips_of_the_pen_get_a_suggestion() {

@@ -21,7 +21,7 @@ pub(crate) fn text<'n>(report: &mut Report, node: &'n Node) -> Option<&'n str> {
             let hint = match other {
                 Value::Integer(..) | Value::Float(_) | Value::Boolean(_) => {
                     let text = report.sources.shown(node.at);
-                    Some(coded!("write", "write \"{text}\" in quotes", text = text))
+                    Some(coded!("write-in-quotes", "write \"{text}\" in quotes", text = text))
                 }
                 _ => None,
             };

@@ -90,6 +90,7 @@ export default {
   "field-meant": "是否想写 {meant}？只有自行命名字段的程序才会发送 {name}",
   "keys": "可用的键：{keys}",
   "write": "请写成 {text}",
+  "write-in-quotes": "请加引号，写成 \"{text}\"",
   "such-as": "例如 {example}",
   "place": "见 {place}",
   "once": "同一个键或 [section] 只能出现一次；另起一条规则用双括号 [[rule]]",

@@ -23,12 +23,17 @@ pub(super) async fn explain(call: &Call<'_>, body: Body<'_>) -> Result<Reply, Er
     let (explained, of_fronts) = (call.answered(explained).await?, call.answered(of_fronts).await?);
     let mut fields: Vec<Cow<'_, str>> = snapshot.rules.field_names().map(Cow::from).collect();
     fields.sort_unstable();
-    Ok(reply::json(&Explanation {
+    let mut explanation = Explanation {
         fields,
         paused_until: service.paused().map(|pause| pause.until.into()),
         fronts: of_fronts.iter().map(front).collect(),
         ..Explanation::from(&explained)
-    }))
+    };
+    // Who imposed a ban is for those who may read the list of bans.
+    if let Some(ban) = explanation.ban.as_mut().filter(|_| !call.may_read()) {
+        ban.author = None;
+    }
+    Ok(reply::json(&explanation))
 }
 
 fn front(FrontExplanation { name, allowed, rule, explanation }: &FrontExplanation) -> FrontReport<'_> {

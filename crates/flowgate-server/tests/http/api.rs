@@ -167,9 +167,19 @@ fn explanations_change_nothing() {
     assert_eq!(other["ban"], Value::Null);
 
     let ban = server.post("/v1/bans", r#"{"field":"user","value":"42","for":"1h","reason":"spam"}"#).json();
-    let banned = server.post("/v1/explain", REPLY).json();
+    let explain_by = |token: &str| {
+        let headers = [("content-type", "application/json"), ("authorization", token)];
+        server.connect().call("POST", "/v1/explain", &headers, REPLY).json()
+    };
+    let banned = explain_by(&format!("Bearer {ADMIN_TOKEN}"));
     assert_eq!((&banned["ban"], &banned["rules"][0]["reached"]), (&ban, &json!(false)));
     assert_eq!(banned["decision"]["banned_until"], ban["until"]);
+    let ban = &explain_by("")["ban"];
+    assert_eq!(
+        (&ban["reason"], &ban["author"]),
+        (&json!("spam"), &Value::Null),
+        "authors are for those who may read bans"
+    );
 }
 
 #[test]
