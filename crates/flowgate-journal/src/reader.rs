@@ -59,7 +59,7 @@ pub struct ReadReport {
     pub damaged: u64,
     /// The bytes of blocks that are not whole and were not synced, without pages of zeros behind the last whole block.
     pub torn_bytes: u64,
-    /// The latest [`Header::written_at`] of all blocks.
+    /// The latest time that a block tells: when the flush began that wrote it.
     pub written_at: Option<Time>,
     /// Whether the process that wrote the newest generation stopped in order.
     pub stopped: bool,
