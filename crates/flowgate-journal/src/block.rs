@@ -1,25 +1,26 @@
-//! A block: records behind a header that tells whether they are whole.
+//! A block: a header with a checksum, then records. The checksum shows whether the block is whole.
 
 use flowgate::Time;
 
 /// The last byte is the version of the format: a reader of another version finds no blocks.
 const MAGIC: [u8; 4] = *b"FGJ1";
 
-/// Blocks begin at multiples of this, so that a reader finds the next one behind damage.
+/// Blocks begin at multiples of this number of bytes, so that a reader finds the next block after a damaged one.
 pub(crate) const ALIGNMENT: usize = 4 << 10;
 
-/// The most bytes of a block, its header included.
+/// The largest size of a block in bytes, including its header.
 pub(crate) const MAX_BLOCK_BYTES: usize = 64 << 10;
 
-/// The checksum covers the bytes from here on: all but the magic and the checksum.
+/// The checksum covers the bytes of a block from this one on: everything except the magic and the checksum.
 const CHECKED_FROM: usize = 8;
 pub(crate) const HEADER_BYTES: usize = 48;
 
-/// The most bytes of records in a block.
+/// The largest size in bytes of the records of a block.
 pub(crate) const MAX_RECORD_BYTES: usize = MAX_BLOCK_BYTES - HEADER_BYTES;
 
-/// The lowest bit of the flags: the block is the last one of a process that stopped in order. The bits above it: of the blocks before
-/// this one, the number of those that may not be synced, plus one. Zero there: the writer does not tell.
+/// The lowest bit of the flags is set in the last block of a process that stopped cleanly. The higher bits hold a
+/// number plus one: how many of the blocks before this one may not be synced. If the higher bits are 0, the number is
+/// not known.
 const STOPPED_BIT: u32 = 1;
 const UNSYNCED_SHIFT: u32 = 1;
 
@@ -31,13 +32,13 @@ pub(crate) struct Header {
     pub(crate) generation: u64,
     /// The number of the block in its file, from 0.
     pub(crate) sequence: u64,
-    /// When the flush began that wrote the block; for a block of a base, the last flush before it.
+    /// The start of the flush that wrote the block. For a block of a base: the start of the latest flush before it.
     pub(crate) written_at: Time,
-    /// The bytes of its records.
+    /// The length of its records in bytes.
     pub(crate) length: u32,
-    /// Whether the block is the last one of a process that stopped in order.
+    /// Whether the block is the last one of a process that stopped cleanly.
     pub(crate) stopped: bool,
-    /// The number of blocks of the file, from the first one on, that were synced before this one was written; `None`: not known.
+    /// The number of blocks at the start of the file that were synced before this block was written; `None`: not known.
     pub(crate) synced: Option<u64>,
 }
 
@@ -82,20 +83,19 @@ impl Header {
 
     fn flags(&self) -> u32 {
         let unsynced = self.synced.and_then(|synced| u32::try_from(self.sequence.saturating_sub(synced) + 1).ok());
-        // More than two billion are not told.
+        // A number above two billion does not fit and is written as "not known".
         let unsynced = unsynced.filter(|unsynced| *unsynced <= u32::MAX >> UNSYNCED_SHIFT).unwrap_or(0);
         unsynced << UNSYNCED_SHIFT | if self.stopped { STOPPED_BIT } else { 0 }
     }
 
-    /// The records of the block that `bytes` begin with, behind this header; `None` if the checksum differs or bytes are
-    /// missing.
+    /// The records after this header, which `bytes` begin with; `None` if the checksum differs or bytes are missing.
     pub(crate) fn records<'b>(&self, bytes: &'b [u8]) -> Option<&'b [u8]> {
         let block = bytes.get(..HEADER_BYTES + self.length as usize)?;
         let check = crc32fast::hash(&block[CHECKED_FROM..]);
         (block[4..CHECKED_FROM] == check.to_le_bytes()).then(|| &block[HEADER_BYTES..])
     }
 
-    /// The length of the block in bytes, with the zeros that fill it up.
+    /// The length of the block in bytes, including the zeros up to the next multiple of [`ALIGNMENT`].
     pub(crate) fn padded(&self) -> usize {
         (HEADER_BYTES + self.length as usize).next_multiple_of(ALIGNMENT)
     }

@@ -26,7 +26,7 @@ pub struct Directory {
 /// Why a directory cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum DirectoryError {
-    /// It cannot be made, read or written.
+    /// The directory or a file in it cannot be made, read or written.
     #[error("cannot use {path} for the counters")]
     Disk {
         /// The directory, or the file in it.
@@ -34,7 +34,7 @@ pub enum DirectoryError {
         /// The cause.
         source: io::Error,
     },
-    /// Another process uses it.
+    /// Another process uses the directory.
     #[error(
         "{path} is in use by {holder}: two servers cannot share a journal; stop that one, or give this one another store.dir"
     )]
@@ -44,7 +44,7 @@ pub enum DirectoryError {
         /// The id of that process, if it could be read.
         holder: String,
     },
-    /// The file of the seed is missing or damaged, and there are journals.
+    /// The file of the seed is missing or damaged, and the directory already has journals.
     #[error(
         "{path} is {problem}, and the journals beside it cannot be read without it; restore it, or remove *.fgj and *.fgj.part to begin with empty counters"
     )]
@@ -79,12 +79,12 @@ impl Directory {
         self.seed
     }
 
-    /// Its files.
+    /// The files of the directory.
     pub fn disk(&self) -> FileDisk {
         FileDisk::new(&self.path)
     }
 
-    /// Where it is.
+    /// The path of the directory.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -111,7 +111,8 @@ fn lock(directory: &Path, patience: Span) -> Result<File, DirectoryError> {
             Err(TryLockError::WouldBlock) => std::thread::sleep(LOCK_INTERVAL),
         }
     }
-    // The process id is for people; the system keeps the lock itself. On a full disk the id is missing.
+    // The file holds the process id only to show it to people; the operating system holds the lock. On a full disk the
+    // id is missing.
     let _ = file.set_len(0).and_then(|()| file.write_all(format!("{}\n", std::process::id()).as_bytes()));
     Ok(file)
 }
@@ -125,7 +126,7 @@ fn obtain_seed(directory: &Path) -> Result<Seed, DirectoryError> {
     Ok(seed)
 }
 
-/// The seed of a directory; `None`: there is no seed that can be read, and no journal that needs it.
+/// The seed of a directory; `None` if the seed cannot be read and no journal needs it.
 pub(crate) fn find_seed(directory: &Path) -> Result<Option<Seed>, DirectoryError> {
     let path = directory.join("seed");
     let failed = |source| DirectoryError::Disk { path: path.clone(), source };

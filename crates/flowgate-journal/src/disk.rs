@@ -10,63 +10,61 @@ use crate::block::{ALIGNMENT, MAX_BLOCK_BYTES};
 
 /// A directory of files.
 pub trait Disk: Send + Sync + 'static {
-    /// A file that is being written.
+    /// An open file to write to.
     type File: Send + Sync;
 
-    /// A new file, in place of one of that name.
+    /// Creates a file, or replaces the file of that name.
     ///
     /// # Errors
-    /// As the system says.
+    /// An I/O error.
     fn create(&self, name: &str) -> io::Result<Self::File>;
 
-    /// Writes at the end.
+    /// Appends `bytes` to a file.
     ///
-    /// # Errors
-    /// As the system says. Some of the bytes may be written then.
+    /// # Errors An I/O error. Some of the bytes may have been written.
     fn append(&self, file: &Self::File, bytes: &[u8]) -> io::Result<()>;
 
-    /// Returns once all that was written before is on the disk.
+    /// Returns once everything that was written before is on the disk.
     ///
-    /// # Errors
-    /// As the system says. What was written before may be lost then, even if a later call succeeds.
+    /// # Errors An I/O error. What was written before may be lost, even if a later call succeeds.
     fn sync(&self, file: &Self::File) -> io::Result<()>;
 
-    /// Gives a file another name, and returns once that is on the disk.
+    /// Renames a file, and returns once the new name is on the disk.
     ///
     /// # Errors
-    /// As the system says.
+    /// An I/O error.
     fn rename(&self, from: &str, to: &str) -> io::Result<()>;
 
     /// Removes a file.
     ///
     /// # Errors
-    /// As the system says.
+    /// An I/O error.
     fn remove(&self, name: &str) -> io::Result<()>;
 
     /// The names of all files.
     ///
     /// # Errors
-    /// As the system says.
+    /// An I/O error.
     fn list(&self) -> io::Result<Vec<String>>;
 
     /// Reads a file from its beginning.
     ///
     /// # Errors
-    /// As the system says.
+    /// An I/O error.
     fn open(&self, name: &str) -> io::Result<Box<dyn Read>>;
 
     /// The length of a file in bytes.
     ///
     /// # Errors
-    /// As the system says.
+    /// An I/O error.
     fn length(&self, name: &str) -> io::Result<u64>;
 }
 
-/// The bytes that are allocated ahead, so that a full disk shows early.
+/// This many bytes are allocated ahead, so that a full disk is noticed early.
 const ALLOCATED_AHEAD_BYTES: u64 = 16 << 20;
 
-/// The zeros that are written ahead where answers wait for syncs: a sync need not write the length and the blocks of the file if both
-/// are as they were. On ext4 that saves one of three requests to the disk.
+/// Where answers wait for syncs, this many zeros are written ahead. A sync then finds the file's length and its list of
+/// blocks unchanged, and does not write them: on ext4 that saves one of three requests to the disk.
 const ZEROS_AHEAD_BYTES: u64 = 512 << 10;
 
 /// A directory of the file system.
@@ -83,19 +81,19 @@ pub struct JournalFile {
     file: File,
     written: AtomicU64,
     allocated: AtomicU64,
-    /// The end of the zeros, and what is written where the cache of the system is not used.
+    /// The end of the zeros that were written ahead, and the buffer for writes that bypass the page cache.
     zeroed: AtomicU64,
     aligned: Mutex<AlignedBytes>,
 }
 
 impl FileDisk {
-    /// The files of a directory.
+    /// Gives access to the files of a directory.
     pub fn new(directory: impl Into<PathBuf>) -> FileDisk {
         FileDisk { directory: directory.into(), syncs_often: false }
     }
 
-    /// For answers that wait for syncs. Files are longer by zeros that are written ahead, and the cache of the system is not used: on
-    /// ext4 a sync takes a third less time.
+    /// For answers that wait for syncs: writes zeros ahead, which makes files longer, and bypasses the page cache. On
+    /// ext4 a sync then takes a third less time.
     #[must_use]
     pub fn for_frequent_syncs(self) -> FileDisk {
         FileDisk { syncs_often: true, ..self }
@@ -107,14 +105,15 @@ impl FileDisk {
 }
 
 impl JournalFile {
-    /// Writes `bytes` up to `end`, and zeros behind them where there are none: within what is allocated, so that a disk has room for
-    /// them. Behind more than a block they would double what is written of a base.
+    /// Appends `bytes`, which end at the offset `end` of the file. Writes zeros after them if there are none yet, but
+    /// only within the allocated bytes, for which the disk has room. Writes no zeros after more than one block, because
+    /// zeros would double the writes of a base.
     fn append_aligned(&self, bytes: &[u8], end: u64) -> io::Result<()> {
         let mut aligned = self.aligned.lock().unwrap_or_else(PoisonError::into_inner);
         #[cfg(unix)]
         if end > self.zeroed.load(Relaxed) && bytes.len() <= MAX_BLOCK_BYTES {
             let zeros = self.allocated.load(Relaxed).saturating_sub(end).min(ZEROS_AHEAD_BYTES);
-            // At most 512 KiB.
+            // `zeros` is at most 512 KiB, so it fits a `usize`.
             std::os::unix::fs::FileExt::write_all_at(&self.file, aligned.zeros(zeros as usize), end)?;
             self.zeroed.store(end + zeros, Relaxed);
         }
@@ -122,7 +121,7 @@ impl JournalFile {
     }
 }
 
-/// Bytes that begin at a multiple of a page, as the disk takes them without the cache of the system.
+/// A buffer that begins at a multiple of a page, which writes that bypass the page cache need.
 #[derive(Debug, Default)]
 struct AlignedBytes(Vec<u8>);
 
@@ -140,7 +139,8 @@ impl AlignedBytes {
         &self.0[start..]
     }
 
-    /// Where `length` bytes are to begin. There is room for them, so that they do not move.
+    /// The offset of the first byte that is at a multiple of a page. Reserves room for `length` bytes after it, so that
+    /// the buffer does not move later.
     fn start(&mut self, length: usize) -> usize {
         self.0.clear();
         self.0.reserve(length + ALIGNMENT);
@@ -150,7 +150,8 @@ impl AlignedBytes {
     }
 }
 
-/// The file without the cache of the system; `None` if the file system cannot do that, which some tell at the first write.
+/// The file, opened to bypass the page cache; `None` if the file system cannot do that. Some file systems report this
+/// only at the first write.
 #[cfg(target_os = "linux")]
 fn open_direct(options: &OpenOptions, path: &Path) -> Option<File> {
     use std::os::unix::fs::{FileExt, OpenOptionsExt};
@@ -199,7 +200,7 @@ impl Disk for FileDisk {
     }
 
     fn sync(&self, file: &JournalFile) -> io::Result<()> {
-        // The system goes on writing a file that has no name any more, and nobody would ever read it.
+        // A file that was removed is an error: the system would sync it, but nothing could ever read it.
         #[cfg(unix)]
         if std::os::unix::fs::MetadataExt::nlink(&file.file.metadata()?) == 0 {
             return Err(io::Error::new(io::ErrorKind::NotFound, "the journal was removed"));
@@ -219,7 +220,7 @@ impl Disk for FileDisk {
     fn list(&self) -> io::Result<Vec<String>> {
         let mut names = Vec::new();
         for entry in fs::read_dir(&self.directory)? {
-            // The journal's own names are all UTF-8.
+            // All file names of the journal are UTF-8.
             names.extend(entry?.file_name().into_string().ok());
         }
         Ok(names)
@@ -234,7 +235,8 @@ impl Disk for FileDisk {
     }
 }
 
-/// Allocates blocks of the disk without a change of the length. A file system that cannot do that is used without.
+/// Allocates blocks of the disk without changing the file's length. On a file system that cannot do that, nothing is
+/// allocated ahead.
 #[cfg(target_os = "linux")]
 fn allocate(file: &File, bytes: u64) -> io::Result<()> {
     use rustix::fs::{FallocateFlags, fallocate};

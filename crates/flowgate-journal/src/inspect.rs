@@ -17,13 +17,13 @@ pub struct Inspection {
     pub files: Vec<(String, u64)>,
     /// What was read.
     pub report: ReadReport,
-    /// The states that would be loaded, by what they are.
+    /// The states that would be loaded, counted by kind.
     pub states: BTreeMap<&'static str, u64>,
     /// The number of records that are not of counters, such as those of bans.
     pub foreign: u64,
     /// The number of records of kinds that this version does not know.
     pub unknown: u64,
-    /// Why a server would refuse to start with this directory, other than damage.
+    /// Why a server would refuse to start with this directory. Damage alone is not a reason.
     pub refusal: Option<Refusal>,
 }
 
@@ -37,8 +37,8 @@ pub enum Refusal {
     Journal(#[from] ReadError),
 }
 
-/// Looks into the journal of a directory. Changes nothing, and needs no lock. If the seed is missing, or is not that
-/// of the journal, all is read nevertheless, and [`Inspection::refusal`] says why a server would not start.
+/// Reads the journal of a directory. Changes nothing and needs no lock. A missing seed, or one that the journal was not
+/// written with, does not stop the reading: [`Inspection::refusal`] then says why a server would not start.
 ///
 /// # Errors
 /// When a file cannot be read.

@@ -5,8 +5,8 @@
 //!            by another thread, and the next write does not wait for it.
 //! Rule       A caller that needs its change on the disk reads the epoch after its change and asks for that epoch: the next flush
 //!            begins at once, and the epoch is reported once the flush is synced.
-//! Rule       When the disk fails, memory goes on. A new generation is tried at once, then every second. A panic of one of the
-//!            threads is treated as a disk that fails.
+//! Rule       When the disk fails, decisions go on in memory. The journal tries a new generation at once, and then
+//!            every second. A panic of one of the threads is treated like a failure of the disk.
 
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -26,24 +26,25 @@ use crate::writer::{Companion, Writer};
 /// The pause between two attempts to use a disk that fails.
 const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 
-/// A base is written this many bytes at a time, and not faster than this many such pieces a second: 100 MB/s.
+/// A base is written in pieces of this many bytes, one piece in [`BASE_PIECE_TIME`] at most: 100 MB a second.
 const BASE_PIECE_BYTES: u64 = 128 << 10;
 const BASE_PIECE_TIME: Duration = Duration::from_micros(1250);
 
-/// The parts of `flush`: a visit begins every four, what it has visited is written after one at the latest, and it is over
-/// after three, so that the base has time, too. A change thus waits four parts for its visit at most, and one to be written.
+/// The time `flush` is divided into five parts. A visit of the table begins every four parts and takes three of them,
+/// which leaves one for the base. Changes that were visited are written within one part. A change therefore waits at
+/// most four parts for its visit and one to be written.
 const PARTS: u64 = 5;
 const PARTS_OF_PERIOD: u64 = 4;
 const PARTS_OF_VISIT: u64 = 3;
 
-/// The shortest pause between two pieces of a visit.
+/// The shortest pause between two pieces of a visit of the table.
 const REST: Span = Span::from_micros(100);
 
 /// How a journal is written.
 pub struct JournalSettings {
     /// How often changes are written.
     pub flush: Duration,
-    /// Reads the time of changes.
+    /// The clock that gives changes their time.
     pub clock: Clock,
     /// Called when an epoch is synced, and when the disk begins to fail or recovers.
     pub report: Box<dyn Fn(SyncStatus) + Send + Sync>,
@@ -59,7 +60,7 @@ pub struct Journal {
 #[derive(Debug, Default)]
 struct Shared {
     status: JournalStatus,
-    /// The epoch of changes that are made now: the next flush ends it.
+    /// The epoch to which changes belong now. The next flush ends it.
     epoch: AtomicU64,
     orders: Mutex<Orders>,
     ordered: Condvar,
@@ -67,7 +68,7 @@ struct Shared {
     sync_ordered: Condvar,
 }
 
-/// What the writer is to do.
+/// The orders for the writing thread.
 #[derive(Debug, Default)]
 struct Orders {
     /// The newest epoch that a caller waits for.
@@ -75,7 +76,7 @@ struct Orders {
     stops: bool,
 }
 
-/// What the syncing thread is to do. A newer order takes the place of one that was not begun.
+/// The order for the syncing thread. A newer order replaces an older one that the thread has not begun.
 #[derive(Default)]
 struct SyncOrder {
     next: Option<Box<dyn FnOnce() + Send>>,
@@ -88,7 +89,7 @@ impl std::fmt::Debug for SyncOrder {
     }
 }
 
-/// What the writing thread works on.
+/// The state of the writing thread.
 struct Work<D: Disk, M> {
     shared: Arc<Shared>,
     memory: M,
@@ -110,8 +111,8 @@ impl Reporter {
         self.tell(|told| told.epoch = told.epoch.max(epoch));
     }
 
-    /// Reports that the disk fails, or with `None` that all is written again. A sync that ends in between does not end
-    /// the failure.
+    /// Reports that the disk fails, or with `None` that everything is written again. A sync that ends in between does
+    /// not end the failure.
     fn failure(&self, failure: Option<String>) {
         self.tell(|told| told.failure = failure);
     }
@@ -124,10 +125,9 @@ impl Reporter {
 }
 
 impl Journal {
-    /// Begins a generation of `writer` and starts the threads.
+    /// Lets `writer` begin a generation and starts the threads.
     ///
-    /// # Errors
-    /// When the generation cannot begin, or the system gives no thread.
+    /// # Errors When the generation cannot begin, or a thread cannot be started.
     pub fn start<D: Disk, M: AsRef<MemoryStore> + Send + 'static>(
         mut writer: Writer<D>,
         memory: M,
@@ -164,7 +164,7 @@ impl Journal {
         }
     }
 
-    /// Counts, for reports.
+    /// The counts of this journal, for reports.
     pub fn status(&self) -> &JournalStatus {
         &self.shared.status
     }
@@ -174,7 +174,7 @@ impl Journal {
         lock(&self.shared.orders).stops = true;
         self.shared.ordered.notify_one();
         for thread in lock(&self.threads).drain(..) {
-            // The threads themselves do not panic: they catch the panics of what they call.
+            // A join cannot fail: the threads catch every panic.
             let _ = thread.join();
         }
     }
@@ -223,7 +223,7 @@ impl<D: Disk, M: AsRef<MemoryStore>> Work<D, M> {
                 next_flush = began + Span::from(RETRY_INTERVAL);
                 continue;
             }
-            // Changes made from now on belong to the next epoch. This flush may write some of them, too.
+            // Changes from now on belong to the next epoch. This flush may already write some of them.
             let epoch = self.shared.epoch.fetch_add(1, SeqCst);
             let flushed = self.flush_in_pieces(began);
             self.shared.status.flushes.fetch_add(1, Relaxed);
@@ -240,7 +240,8 @@ impl<D: Disk, M: AsRef<MemoryStore>> Work<D, M> {
             {
                 self.fail(&error);
             }
-            // While callers wait all the time, there is no time for the base between flushes.
+            // While callers wait without a pause, there is no time between flushes, so a piece of the base is written
+            // here.
             if wanted && self.writer.writes_base() && self.clock.monotonic() >= next_piece {
                 self.write_base();
                 next_piece = self.clock.monotonic() + Span::from(BASE_PIECE_TIME);
@@ -248,7 +249,7 @@ impl<D: Disk, M: AsRef<MemoryStore>> Work<D, M> {
         }
     }
 
-    /// Writes the changes, in pieces that are spread over the time until the next flush unless a caller waits for it.
+    /// Writes the changes in pieces. The pieces are spread over the time until the next flush, unless a caller waits.
     fn flush_in_pieces(&mut self, began: Time) -> io::Result<()> {
         let Work { shared, memory, companion, writer, flush, clock, .. } = self;
         let (within, one_part) = (part(*flush, PARTS_OF_VISIT), part(*flush, 1));
@@ -256,7 +257,7 @@ impl<D: Disk, M: AsRef<MemoryStore>> Work<D, M> {
         let mut write_at = began + one_part;
         let mut rest = |visited: usize, shards: usize| {
             let now = clock.monotonic();
-            // While a base is written, the time between flushes is left to it.
+            // While a base is being written, it gets the time between flushes.
             let share = if writes_base { 0 } else { within.as_nanos() / shards as u64 * visited as u64 };
             let left = (began + Span::from_nanos(share)).since(now).max(REST);
             let orders = lock(&shared.orders);
@@ -273,7 +274,7 @@ impl<D: Disk, M: AsRef<MemoryStore>> Work<D, M> {
         writer.flush_in_pieces((*memory).as_ref(), &mut **companion, clock.now(), &mut rest)
     }
 
-    /// Writes and syncs the last changes.
+    /// Writes and syncs the last changes before the thread ends.
     fn write_last(&mut self) {
         // A sync that has not begun is dropped: the file is synced below.
         let mut order = lock(&self.shared.sync);
@@ -299,7 +300,7 @@ impl<D: Disk, M: AsRef<MemoryStore>> Work<D, M> {
         self.note();
     }
 
-    /// Waits for something to do.
+    /// Waits for an order, or until the next flush is due.
     fn wait(&self, next_flush: Time) -> Order {
         let is_failing = self.writer.file().is_none();
         let mut orders = lock(&self.shared.orders);
@@ -337,7 +338,8 @@ impl<D: Disk, M: AsRef<MemoryStore>> Work<D, M> {
         }
     }
 
-    /// Syncs what was written up to the end of `epoch`: on this thread if a caller waits for it, else on the other.
+    /// Syncs what was written up to the end of `epoch`: on this thread if a caller waits for it, otherwise on the
+    /// syncing thread.
     fn sync(&mut self, epoch: u64, began: Time, is_wanted: bool) {
         let Some(file) = self.writer.file() else { return };
         let (disk, shared, reporter) =
@@ -357,8 +359,8 @@ impl<D: Disk, M: AsRef<MemoryStore>> Work<D, M> {
             if let Err(error) = sync() {
                 self.fail(&error);
             }
-            // Where the threads of the server share a processor, they send the answers and read requests before the next sync
-            // begins, which then serves more of them.
+            // Gives the processor to the server's threads, which may share it. They send answers and read requests
+            // before the next sync begins, so that this sync serves more requests.
             std::thread::yield_now();
             return;
         }
@@ -370,14 +372,14 @@ impl<D: Disk, M: AsRef<MemoryStore>> Work<D, M> {
         self.shared.sync_ordered.notify_one();
     }
 
-    /// Gives the file up if the thread that syncs has failed to sync it.
+    /// Gives up the file if the syncing thread has failed to sync it.
     fn heed_failed_sync(&mut self) {
         if self.writer.sync_turns().has_failed() && self.writer.file().is_some() {
             self.fail(&did_not_sync());
         }
     }
 
-    /// The disk has failed.
+    /// Handles a failure of the disk.
     fn fail(&mut self, error: &io::Error) {
         self.writer.give_up();
         let status = &self.shared.status;
@@ -386,7 +388,7 @@ impl<D: Disk, M: AsRef<MemoryStore>> Work<D, M> {
         self.reporter.failure(Some(error.to_string()));
     }
 
-    /// Begins a generation after a failure and writes its base at once; false if that fails, too.
+    /// Begins a generation after a failure and writes its base at once. Returns false if that also fails.
     fn recover(&mut self) -> bool {
         let mut begin = || {
             self.writer.begin_again()?;
@@ -411,7 +413,7 @@ impl<D: Disk, M: AsRef<MemoryStore>> Work<D, M> {
     }
 }
 
-/// What the writer does next.
+/// What the writing thread does next.
 enum Order {
     /// True if a caller waits for the disk.
     Flush(bool),
@@ -439,7 +441,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A number of the [`PARTS`] of the time between two flushes.
+/// The length of `parts` of the [`PARTS`] of the time between two flushes.
 fn part(flush: Duration, parts: u64) -> Span {
     Span::from_nanos(Span::from(flush).as_nanos() / PARTS * parts)
 }

@@ -18,7 +18,7 @@
 //!     }
 //! }
 //!
-//! /// Takes one unit in a process that starts with the counters of `path`. What is left.
+//! /// Starts with the counters of `path`, takes one unit, and returns what is left.
 //! fn run(path: &Path) -> Result<Option<u64>, Box<dyn Error>> {
 //!     let directory = Directory::open(path, Span::ZERO)?;
 //!     let memory = Arc::new(MemoryStore::new(MemoryConfig { seed: directory.seed(), ..MemoryConfig::default() }));
@@ -54,11 +54,12 @@
 //! record = as in flowgate::durable::Record: a counter, a log, a counter that is gone, or a record of another writer
 //! ```
 //!
-//! * **Records are states**, so reading is idempotent: of the records of a key the last one counts. A lost block loses the
-//!   latest states of some keys and nothing else.
-//! * **A block tells which blocks before it were synced.** One of those that is not whole is damage, any other is a torn end.
-//! * **A generation is a file of its own**, into which changes go at once. All states, the *base*, are written between
-//!   them. When the base is finished and synced, the file is renamed, and older files are removed.
+//! * **Records are states**, so reading is idempotent: the last record of a key is the one that counts. A lost block
+//!   loses the latest states of some keys and nothing else.
+//! * **A block tells which blocks before it were synced.** A synced block that is not whole is damage. A block that was
+//!   not synced and is not whole is a torn end.
+//! * **A generation is a file of its own**, into which changes go at once. Between them the writer writes all states,
+//!   the *base*. When the base is finished and synced, the file is renamed and older files are removed.
 //! * **After any failure of the disk** a new generation begins, which writes all states again.
 //! * **One thread writes.** A caller waits for the disk only if it asks for that.
 

@@ -1,12 +1,14 @@
-//! Reading: the newest generation with a finished base and all after it.
+//! Reading: the newest generation with a finished base, and all generations after it.
 //!
-//! Rule       Only the records of whole blocks are read. Behind damage, reading goes on at the next block that is whole.
-//! Rule       A block tells how many blocks before it were synced. What is not whole and was not synced, as far as the blocks tell, is
-//!            a torn end: it was being written when the process or the machine died, and the disk writes in any order. What is not
-//!            whole and was synced is damage, and so is all that is not whole before a block that does not tell.
-//! Rule       Zeros at the end were written ahead of blocks: they are neither.
-//! Rule       The times of a generation are never before those of the generations before it, unless the clock was put back and all
-//!            states with it. Until the base of such a generation is finished, older ones hold all that it holds: it is skipped.
+//! Rule       Only the records of whole blocks are read. After damage, reading goes on at the next whole block.
+//! Rule       A block says how many blocks before it were synced. A block that is not whole and was not synced is a
+//!            torn end: it was being written when the process or the machine died, and the disk writes in any order. A
+//!            block that is not whole and was synced is damage. Before a block that does not say what was synced, every
+//!            block that is not whole is damage.
+//! Rule       Zeros at the end of a file were written ahead of blocks: they are neither damage nor a torn end.
+//! Rule       The times of a generation are never before those of earlier generations, unless the clock was put back
+//!            and all states were moved back with it. Such a generation is skipped until its base is finished, because
+//!            the older generations hold everything that it holds.
 //! Bound      Reading holds 1 MiB of a file at a time.
 
 use std::collections::VecDeque;
@@ -21,22 +23,22 @@ use crate::disk::Disk;
 const FINISHED: &str = ".fgj";
 const UNFINISHED: &str = ".fgj.part";
 
-/// A record is prefetched this many records before it is read. A processor has about a dozen requests to memory under way at
-/// most, and a record needs three.
+/// A record is prefetched this many records before it is read. A processor has at most about a dozen memory requests
+/// under way, and a record needs three.
 const RECORDS_AHEAD: usize = 6;
 
 /// Receives the records that are read.
 pub trait Sink {
-    /// A record. `since` is a time before the changes of this record and of all later ones, and after those of most
-    /// earlier ones.
+    /// Takes a record. `since` is a time before the changes of this record and of all later records, and after the
+    /// changes of most earlier records.
     fn record(&mut self, record: Record<'_>, since: Time);
 
-    /// A record that comes soon, so that what it needs can be fetched into the cache meanwhile.
+    /// Announces a record that follows soon, so that the sink can prefetch the memory that the record needs.
     fn comes_soon(&self, record: Record<'_>) {
         let _ = record;
     }
 
-    /// `read` of `of` bytes are read: for a report of the progress.
+    /// Reports the progress: `read` of `of` bytes are read.
     fn progress(&mut self, read: u64, of: u64) {
         let _ = (read, of);
     }
@@ -47,21 +49,22 @@ pub trait Sink {
 pub struct ReadReport {
     /// The generations that were read.
     pub generations: Vec<u64>,
-    /// The newest generation that has a file, 0 if there is none. A new one begins behind it.
+    /// The newest generation that has a file, 0 if there is none. The next generation has the number after it.
     pub newest: u64,
-    /// Whole blocks.
+    /// The number of whole blocks.
     pub blocks: u64,
-    /// Their records.
+    /// The number of records in whole blocks.
     pub records: u64,
     /// The bytes of all files that were read.
     pub bytes: u64,
-    /// Stretches of damage: blocks that were synced and are not whole.
+    /// The number of damaged stretches: runs of blocks that were synced and are not whole.
     pub damaged: u64,
-    /// The bytes of blocks that are not whole and were not synced, without pages of zeros behind the last whole block.
+    /// The bytes of blocks that are not whole and were not synced. Pages of zeros after the last whole block do not
+    /// count.
     pub torn_bytes: u64,
-    /// The latest time that a block tells: when the flush began that wrote it.
+    /// The latest `written_at` of all blocks: the start of a flush.
     pub written_at: Option<Time>,
-    /// Whether the process that wrote the newest generation stopped in order.
+    /// Whether the process that wrote the newest generation stopped cleanly.
     pub stopped: bool,
 }
 
@@ -71,7 +74,7 @@ pub enum ReadError {
     /// The disk fails.
     #[error("cannot read {name}")]
     Disk {
-        /// The file, or what else was read.
+        /// The file, or the directory, that was read.
         name: String,
         /// The cause.
         source: io::Error,
@@ -109,10 +112,10 @@ pub(crate) fn generations(disk: &impl Disk) -> Result<Vec<(u64, bool)>, ReadErro
     Ok(generations)
 }
 
-/// Reads all that counts into `sink`.
+/// Passes every record that counts to `sink`.
 ///
-/// # Errors
-/// When a file cannot be read, or was written under a seed with another fingerprint. Damage is no error.
+/// # Errors When a file cannot be read, or was written under a seed with another fingerprint. Damage is reported, not
+/// returned as an error.
 pub fn read(disk: &impl Disk, fingerprint: Option<u64>, sink: &mut impl Sink) -> Result<ReadReport, ReadError> {
     let generations = generations(disk)?;
     let first = generations.iter().rposition(|(_, is_finished)| *is_finished).unwrap_or(0);
@@ -151,7 +154,7 @@ pub fn read(disk: &impl Disk, fingerprint: Option<u64>, sink: &mut impl Sink) ->
                 return Err(ReadError::OtherSeed { name: name.clone() });
             }
             if header.generation != *generation || header.sequence < next_sequence {
-                // Undamaged, but in the wrong place: a copy, or a mistake of the file system.
+                // The block is undamaged but in the wrong place: it is a copy, or the file system has made a mistake.
                 gaps.skip(&bytes[..bytes.len().min(ALIGNMENT)]);
                 blocks.skip(ALIGNMENT);
                 continue;
@@ -159,7 +162,7 @@ pub fn read(disk: &impl Disk, fingerprint: Option<u64>, sink: &mut impl Sink) ->
             report.damaged += gaps.end_at(&header, next_sequence);
             next_sequence = header.sequence + 1;
             let has_moved_back = before.is_some_and(|before| header.written_at < before);
-            // The records of this visit tell of changes since the visit before it.
+            // The records of this visit hold the changes since the visit before it.
             let last = report.written_at.unwrap_or_default();
             if header.written_at > last {
                 since = last;
@@ -187,18 +190,19 @@ pub fn read(disk: &impl Disk, fingerprint: Option<u64>, sink: &mut impl Sink) ->
     Ok(report)
 }
 
-/// The stretches of a file that are not whole, until it is known whether they were synced.
+/// The stretches of a file that are not whole, kept until a later block says whether they were synced.
 #[derive(Default)]
 struct Gaps {
-    /// Each stretch of which it is not known yet whether it was synced: the sequence of its first missing block, and its bytes.
+    /// The stretches that may or may not have been synced. Each has the sequence of its first missing block and its
+    /// length in bytes.
     unsure: VecDeque<(u64, u64)>,
-    /// The bytes behind the last whole block, and those of them that are not pages of zeros.
+    /// The number of bytes after the last whole block. `bytes_written` leaves out pages of zeros.
     bytes: u64,
     bytes_written: u64,
 }
 
 impl Gaps {
-    /// Adds a page that is not of a whole block.
+    /// Adds a page that is not part of a whole block.
     fn skip(&mut self, page: &[u8]) {
         self.bytes += page.len() as u64;
         if page.iter().any(|byte| *byte != 0) {
@@ -206,8 +210,8 @@ impl Gaps {
         }
     }
 
-    /// A whole block follows, where a block of the sequence `expected` would follow the last whole one. Gives the number of stretches of
-    /// which it is known now that they are damage.
+    /// Called for the next whole block. After the block before it, one with the sequence `expected` was due. Returns
+    /// the number of stretches that this block proves to be damage.
     fn end_at(&mut self, header: &Header, expected: u64) -> u64 {
         let (bytes, synced) = (std::mem::take(&mut self.bytes), header.synced.unwrap_or(header.sequence));
         self.bytes_written = 0;
@@ -215,7 +219,7 @@ impl Gaps {
         if header.sequence != expected && bytes > 0 {
             self.unsure.push_back((expected, bytes));
         } else if header.sequence != expected || bytes > 0 {
-            // No write that was interrupted adds bytes, or takes them away.
+            // An interrupted write neither adds nor removes bytes, so this is damage.
             damaged += 1;
         }
         while self.unsure.pop_front_if(|(first, _)| *first < synced).is_some() {
@@ -224,7 +228,8 @@ impl Gaps {
         damaged
     }
 
-    /// The bytes of the stretches that no block proves to have been synced, and what was written behind the last whole block.
+    /// The bytes of all stretches that no block proves to have been synced, including what was written after the last
+    /// whole block.
     fn torn_bytes(&self) -> u64 {
         self.bytes_written + self.unsure.iter().map(|(_, bytes)| bytes).sum::<u64>()
     }
@@ -239,12 +244,12 @@ struct Blocks {
 }
 
 impl Blocks {
-    /// The bytes that are read and not skipped: at least as many as the longest block has, unless the file ends.
+    /// The bytes that were read and not skipped. They hold at least the longest block, unless the file ends.
     fn bytes(&self) -> &[u8] {
         &self.buffer[self.start..]
     }
 
-    /// Reads until a whole block is there.
+    /// Reads on if fewer bytes than the longest block has are in memory.
     fn fill(&mut self) -> io::Result<()> {
         if self.is_over || self.bytes().len() >= MAX_BLOCK_BYTES {
             return Ok(());

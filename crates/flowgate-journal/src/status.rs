@@ -1,10 +1,11 @@
-//! What the journal has written and how far it is behind: for reports, and for callers that wait for the disk.
+//! What the journal has written, and the age of its oldest unwritten change: for reports, and for callers that wait for
+//! the disk.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 use flowgate::{Span, Time};
 
-/// Counts of a journal. Read without a lock.
+/// The counts of a journal. They are read without a lock.
 #[derive(Debug, Default)]
 pub struct JournalStatus {
     pub(crate) written_bytes: AtomicU64,
@@ -29,12 +30,12 @@ impl JournalStatus {
         self.file_bytes.load(Relaxed)
     }
 
-    /// The generation that is written.
+    /// The generation that is being written.
     pub fn generation(&self) -> u64 {
         self.generation.load(Relaxed)
     }
 
-    /// The number of flushes, those without a change or with a failure among them.
+    /// The number of flushes, including those without a change and those that failed.
     pub fn flushes(&self) -> u64 {
         self.flushes.load(Relaxed)
     }
@@ -63,8 +64,8 @@ impl JournalStatus {
 /// What the journal reports to callers that wait.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SyncStatus {
-    /// Changes that were made in this epoch or before are on the disk.
+    /// The changes of this epoch and of all earlier ones are on the disk.
     pub epoch: u64,
-    /// Why the disk fails; callers then do not wait for it. `None`: it works.
+    /// Why the disk fails; `None` if it works. While it fails, callers do not wait for it.
     pub failure: Option<String>,
 }

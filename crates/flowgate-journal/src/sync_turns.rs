@@ -1,5 +1,5 @@
-//! The syncs of a file take turns. The system tells of lost writes once, to one of the syncs of a file: one beside it, or behind it,
-//! would find nothing wrong. After a sync that failed, no other one of the file succeeds.
+//! The syncs of a file run one after the other. The system reports lost writes only once, to one sync of the file: a
+//! sync at the same time or later would succeed. Therefore, after one sync of a file has failed, all further ones fail.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 
 use crate::disk::Disk;
 
-/// Whose turn it is to sync a file, how much of the file is synced, and whether a sync of it has failed.
+/// Lets one thread at a time sync a file. Knows how much of the file is synced, and whether a sync has failed.
 #[derive(Debug, Default)]
 pub(crate) struct SyncTurns {
     turn: Mutex<()>,
@@ -19,7 +19,7 @@ pub(crate) struct SyncTurns {
 }
 
 impl SyncTurns {
-    /// Waits for a sync that is under way, and syncs.
+    /// Waits for a sync that is under way, then syncs.
     pub(crate) fn sync<D: Disk>(&self, disk: &D, file: &D::File) -> io::Result<()> {
         let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         if self.has_failed() {

@@ -11,29 +11,31 @@ use crate::disk::Disk;
 use crate::reader::{file_name, generation_of};
 use crate::sync_turns::SyncTurns;
 
-/// Bytes are handed to the disk when there are this many. To copy a megabyte takes the system as long as a few hundred decisions.
+/// Bytes are handed to the disk in pieces of about this size. The system needs as long to copy a megabyte as for a few
+/// hundred decisions.
 const WRITE_BYTES: usize = 128 << 10;
 
-/// A flush pauses after it has held locks for this long. On a server with one processor a flush adds about one and a half times
-/// this to the latency of a request.
+/// A flush pauses after it has held locks for this long. On a server with one processor, a flush adds about 1.5 times
+/// this span to the latency of a request.
 const PIECE_TIME: Span = Span::from_micros(30);
 
-/// A new generation begins when a file exceeds twice the live states and this.
+/// A new generation begins when a file is longer than twice the live states plus this many bytes.
 const MIN_GENERATION_BYTES: u64 = 64 << 20;
 
-/// The fewest bytes of a counter, for an estimate of the live states. Logs take more: the size of the last base shows how much.
+/// The smallest record of a counter in bytes, for an estimate of the live states. Logs are larger; the size of the last
+/// base shows by how much.
 const COUNTER_BYTES: u64 = 25;
 
-/// Writes further records, such as those of bans, beside those of the counters.
+/// Writes records that are not of counters, such as those of bans, into the same journal.
 pub trait Companion: Send {
-    /// Appends the records of what has changed since the last call.
+    /// Appends a record for each state that has changed since the last call.
     fn changed(&mut self, out: &mut Vec<u8>);
 
-    /// Appends the records of everything.
+    /// Appends a record for every state.
     fn all(&mut self, out: &mut Vec<u8>);
 }
 
-/// For a journal of counters alone.
+/// The companion of a journal that holds only counters.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoCompanion;
 
@@ -42,13 +44,14 @@ impl Companion for NoCompanion {
     fn all(&mut self, _: &mut Vec<u8>) {}
 }
 
-/// Called with the time for which a step of a walk through the counters has held the lock of a shard.
+/// Called after each step of a walk through the counters, with the time for which the step held the lock of a shard.
 pub type OnLock = Box<dyn Fn(Span) + Send>;
 
-/// Called between the pieces of a flush with the number of shards that are visited and of all. True: write what was visited now.
+/// Called between the pieces of a flush with two numbers: shards that are visited, and all shards. Returns true to
+/// write the visited changes now.
 pub(crate) type Rest<'a> = &'a mut dyn FnMut(usize, usize) -> bool;
 
-/// Writes the journal of a store.
+/// The writer of a store's journal.
 pub struct Writer<D: Disk> {
     disk: Arc<D>,
     fingerprint: u64,
@@ -56,20 +59,21 @@ pub struct Writer<D: Disk> {
     /// `None`: the disk has failed, and the next generation has not begun.
     file: Option<Arc<D::File>>,
     sync_turns: Arc<SyncTurns>,
-    /// The files of earlier generations, which go when the base is finished.
+    /// The files of earlier generations. They are removed when the base is finished.
     older: Vec<String>,
     sequence: u64,
     /// The base, while it is being written.
     base: Option<VisitCursor>,
     /// Whether the file has the name of a finished base.
     is_finished: bool,
-    /// When the last flush began. The blocks of the base have this time, too: a change that the next flush writes is later.
+    /// The start of the last flush. The blocks of the base have this time, too, since the changes of the next flush are
+    /// later.
     flushed_at: Time,
-    /// The bytes in the file, and those of them that were there once its base was finished.
+    /// The length of the file in bytes: now, and at the time when its base was finished.
     file_bytes: u64,
     base_bytes: u64,
     written_bytes: u64,
-    /// Blocks that are not handed to the disk yet, and the records of the next block.
+    /// The blocks that were not yet handed to the disk, and the records of the next block.
     blocks: Vec<u8>,
     records: Vec<u8>,
     /// True if too many counters have vanished to be listed one by one.
@@ -80,7 +84,7 @@ pub struct Writer<D: Disk> {
 }
 
 impl<D: Disk> Writer<D> {
-    /// A writer behind the newest generation that has a file. Nothing is written until [`Writer::begin`].
+    /// A writer for the generation after the newest one that has a file. It writes nothing until [`Writer::begin`].
     ///
     /// # Errors
     /// When the directory cannot be read.
@@ -109,12 +113,12 @@ impl<D: Disk> Writer<D> {
         })
     }
 
-    /// Tells how long the walks of this writer hold the locks of shards.
+    /// Sets the function that is told how long each step holds the lock of a shard.
     pub fn on_lock(&mut self, on_lock: OnLock) {
         self.on_lock = on_lock;
     }
 
-    /// Begins a generation: its base is to be written.
+    /// Begins a generation, whose base [`Writer::write_base`] writes.
     ///
     /// # Errors
     /// When the file cannot be made.
@@ -133,24 +137,26 @@ impl<D: Disk> Writer<D> {
         Ok(())
     }
 
-    /// Begins a generation after a failure. If that fails, too, its file is removed: the next one will hold all that it holds.
+    /// Begins a generation after a failure. If that also fails, its file is removed, because the next generation will
+    /// hold all its states.
     ///
     /// # Errors
-    /// As [`Writer::begin`].
+    /// The same as for [`Writer::begin`].
     pub fn begin_again(&mut self) -> io::Result<()> {
         let begun = self.begin();
         self.is_attempt = true;
         begun.inspect_err(|_| self.give_up())
     }
 
-    /// Notes that the file in use cannot be trusted any more.
+    /// Gives up the file in use after a failure: what it holds is not certain any more.
     pub fn give_up(&mut self) {
         self.blocks.clear();
         self.records.clear();
         let name = file_name(self.generation, self.is_finished);
         self.file = None;
         if self.is_attempt {
-            // A file that stays is read back: its records are older than those of the next generation.
+            // If the removal fails, a reader also reads this file. That does no harm: the records of the next
+            // generation are newer.
             let _ = self.disk.remove(&name);
             self.is_attempt = false;
         } else if !self.older.contains(&name) {
@@ -167,10 +173,10 @@ impl<D: Disk> Writer<D> {
         self.flush_in_pieces(memory, companion, now, &mut |_, _| false)
     }
 
-    /// As [`Writer::flush`], with a rest after every piece.
+    /// Like [`Writer::flush`], but calls `rest` after every piece.
     ///
     /// # Errors
-    /// As [`Writer::flush`].
+    /// The same as for [`Writer::flush`].
     pub(crate) fn flush_in_pieces(
         &mut self,
         memory: &MemoryStore,
@@ -199,10 +205,11 @@ impl<D: Disk> Writer<D> {
         self.hand_over()
     }
 
-    /// Writes some of the base, about `bytes`; true once all of it is written, synced, and older generations are gone.
+    /// Writes about `bytes` of the base. Returns true once the base is written and synced and older generations are
+    /// removed.
     ///
     /// # Errors
-    /// As [`Writer::flush`].
+    /// The same as for [`Writer::flush`].
     pub fn write_base(&mut self, memory: &MemoryStore, companion: &mut dyn Companion, bytes: u64) -> io::Result<bool> {
         let Some(mut cursor) = self.base.take() else { return Ok(true) };
         let (until, mut step) = (self.written_bytes + bytes, Vec::new());
@@ -233,10 +240,11 @@ impl<D: Disk> Writer<D> {
         self.tell_synced()
     }
 
-    /// Writes the last changes and that the process stops, and syncs both: the last block tells that all before it is synced.
+    /// Writes and syncs the last changes, then a block that says that everything before it is synced and that the
+    /// process stopped cleanly.
     ///
     /// # Errors
-    /// As [`Writer::flush`].
+    /// The same as for [`Writer::flush`].
     pub fn stop(&mut self, memory: &MemoryStore, companion: &mut dyn Companion, now: Time) -> io::Result<()> {
         self.flush(memory, companion, now)?;
         self.sync()?;
@@ -248,7 +256,7 @@ impl<D: Disk> Writer<D> {
     /// Syncs the file in use.
     ///
     /// # Errors
-    /// As the system says. [`Writer::give_up`] must follow.
+    /// An I/O error. [`Writer::give_up`] must follow.
     pub fn sync(&self) -> io::Result<()> {
         self.file.as_ref().map_or(Ok(()), |file| self.sync_turns.sync(&*self.disk, file))
     }
@@ -258,16 +266,17 @@ impl<D: Disk> Writer<D> {
         self.base.is_some()
     }
 
-    /// Whether a new generation is due: the file is far longer than the states need, or cannot tell what is gone.
+    /// Whether a new generation is due: the file is far longer than the states need, or more counters have vanished
+    /// than it can list.
     pub fn needs_generation(&self, memory: &MemoryStore) -> bool {
         let is_whole = self.file.is_some() && self.base.is_none();
         let exceeds = |live: u64| self.file_bytes > 2 * live + MIN_GENERATION_BYTES;
-        // To count the counters takes some microseconds, which an answer that waits for the disk would notice.
+        // Counting the counters takes some microseconds, which would delay an answer that waits for the disk.
         let is_long = || exceeds(self.base_bytes) && exceeds(memory.stats().counters as u64 * COUNTER_BYTES);
         is_whole && (self.lost_track || is_long())
     }
 
-    /// The generation that is written.
+    /// The generation that is being written.
     pub fn generation(&self) -> u64 {
         self.generation
     }
@@ -287,7 +296,7 @@ impl<D: Disk> Writer<D> {
         self.file.clone()
     }
 
-    /// The turns in which the file in use is synced.
+    /// Runs the syncs of the file in use one after the other.
     pub(crate) fn sync_turns(&self) -> &Arc<SyncTurns> {
         &self.sync_turns
     }
@@ -320,7 +329,7 @@ impl<D: Disk> Writer<D> {
     /// Makes a block of the records.
     fn seal(&mut self, stopped: bool) {
         let (fingerprint, generation, sequence) = (self.fingerprint, self.generation, self.sequence);
-        // They fit a block, so they are fewer than `MAX_RECORD_BYTES`.
+        // The records fit a block, so their length is at most `MAX_RECORD_BYTES`.
         let length = self.records.len() as u32;
         let (written_at, synced) = (self.flushed_at, Some(self.sync_turns.synced()));
         let header = Header { fingerprint, generation, sequence, written_at, length, stopped, synced };
@@ -337,8 +346,8 @@ impl<D: Disk> Writer<D> {
         self.append()
     }
 
-    /// Writes a block without records, which tells that the base is synced: damage of the base is then not taken for a torn end, even if
-    /// nothing changes afterwards.
+    /// Writes a block without records that says that the base is synced. Damage of the base is then not taken for a
+    /// torn end, even if nothing changes afterwards.
     fn tell_synced(&mut self) -> io::Result<()> {
         if self.sequence > 0 {
             self.seal(false);

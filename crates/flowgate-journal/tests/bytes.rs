@@ -1,5 +1,5 @@
-//! Any bytes as a journal: reading them never fails by a panic, and a store that has read them answers within its bounds.
-//! The fuzz target `journal` does the same with bytes that are found by coverage.
+//! Any bytes as a journal: reading them never fails by a panic, and a store that has read them answers within its
+//! bounds. The fuzz target `journal` does the same with inputs that coverage guides.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -143,7 +143,7 @@ proptest! {
         prop_assert!(read_file(&bytes).records <= records);
     }
 
-    /// The checks are right and the records are not: a defect of another writer, or somebody's work.
+    /// The checksums are right and the records are not: another writer had a defect, or a person made the file.
     #[test]
     fn changed_records_of_whole_blocks_are_no_danger(
         changes in prop::collection::vec((0_usize..3, 0_usize..1024, any::<u8>()), 1..12),

@@ -1,5 +1,6 @@
-//! A disk that crashes at every call, tears and reorders what was not synced, fails, and flips bits. Whatever it does, each
-//! counter is read back with a state that it really had, and after a crash with none older than the last synced one.
+//! A disk that crashes at every call, tears and reorders what was not synced, fails, and flips bits. In every case each
+//! counter is read back with a state that it really had. After a crash that state is not older than the last synced
+//! one.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -47,7 +48,8 @@ impl TestDisk {
         Ok(state)
     }
 
-    /// What is on the disk after a loss of power: of what was not synced, any pages, the last one torn.
+    /// The bytes on the disk after a loss of power: everything that was synced, and a random part of the other pages.
+    /// The last page is torn.
     fn survive(&self, random: &mut u64) -> TestDisk {
         let survivor = TestDisk::default();
         for (name, file) in &self.0.lock().unwrap().files {
@@ -76,7 +78,7 @@ impl Disk for TestDisk {
 
     fn append(&self, file: &Self::File, bytes: &[u8]) -> io::Result<()> {
         let failed = self.call().err();
-        // A write that fails may have written a part.
+        // A write that fails may have written some of its bytes.
         let written = if failed.is_some() { bytes.len() / 2 } else { bytes.len() };
         file.lock().unwrap().bytes.extend_from_slice(&bytes[..written]);
         failed.map_or(Ok(()), Err)
@@ -261,7 +263,7 @@ fn after_a_crash_at_any_call_every_counter_has_a_state_that_is_no_older_than_the
     }
 }
 
-/// A disk that is full for a while, a sync that fails: all is right once the disk is.
+/// A disk is full for a while, or a sync fails. Everything is written once the disk works again.
 #[test]
 fn after_failures_of_any_call_all_is_written_once_there_is_room() {
     for fail_at in 2..30 {

@@ -1,4 +1,5 @@
-//! A journal for answers that wait for syncs: zeros are ahead of its blocks, and its reader takes them for the end.
+//! A journal for answers that wait for syncs: its files have zeros after the last block, and the reader treats them as
+//! the end.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -39,7 +40,7 @@ fn flushes_overwrite_the_zeros_that_are_ahead() {
         disk.sync(&writer.file().unwrap()).unwrap();
         lengths.push(disk.length("00000001.fgj").unwrap());
         if number.is_multiple_of(32) {
-            // What a process leaves that is killed here.
+            // A copy of the files, as a process that is killed now leaves them.
             written.push((number + 1, fs::read(directory.path().join("00000001.fgj")).unwrap()));
         }
     }

@@ -61,7 +61,7 @@ fn long_logs(number: u64) -> MemoryStore {
     let (mut cursor, mut record) = (VisitCursor::default(), Vec::new());
     while one.all(&mut cursor, &mut record) {}
     for number in 0..number {
-        // The home of the key, behind the head, the kind and the mark.
+        // The place of the key's home in a record: after the head, the kind and the mark.
         record[10..16].copy_from_slice(&(number << 32 | number).to_le_bytes()[..6]);
         let loaded = all.load(Records::new(&record).next().unwrap(), LoadAt { now: START, back: Span::ZERO });
         assert_eq!(loaded, LoadOutcome::Kept);
@@ -109,7 +109,8 @@ impl Sink for Counting {
     }
 }
 
-/// Its states have moved back with the clock, and beside older ones they would be moved once more.
+/// The states of this generation were moved back with the clock. Read together with older generations, they would be
+/// moved back again.
 #[test]
 fn a_base_that_is_not_finished_and_older_than_what_is_before_it_is_not_read() {
     const COUNTERS: u64 = 20_000;

@@ -19,13 +19,14 @@ const START: Time = Time::from_secs(1_700_000_000);
 const SEED: Seed = Seed([0x0123_4567_89ab_cdef, 0xfedc_ba98_7654_3210]);
 const FILES: [&str; 2] = ["00000001.fgj", "00000002.fgj.part"];
 
-/// Slots with whole words, and blocks that do not tell what is synced, both of which are only read; and what is written.
+/// Two forms. Slots with whole words and blocks that do not say what is synced: these are only read. And the form that
+/// is written today.
 const WHOLE: &str = "testdata/journal";
 const SHORT: &str = "testdata/journal/short";
 const WRITTEN: &str = "testdata/journal/synced";
 
-/// The limit of each counter, which is its name, the units that are taken in the first second, and those that are taken in
-/// the third one.
+/// For each counter: its limit, which is also its name, the units taken in the first second, and the units taken in the
+/// third second.
 const COUNTERS: [(&str, u64, u64); 9] = [
     ("bucket 30/1h burst=15", 4, 2),
     ("funnel 10/1h burst=5", 2, 0),
@@ -84,14 +85,14 @@ impl Companion for Strangers {
     fn changed(&mut self, _: &mut Vec<u8>) {}
 
     fn all(&mut self, out: &mut Vec<u8>) {
-        // A long record of a type that no store writes, and a slot of a kind that there is not.
+        // A long record of a type that no store writes, and a slot of an unknown kind.
         out.extend_from_slice(&[0x85, 0, 2, 0, 0, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8]);
         out.extend_from_slice(&[0x0f; 32]);
         assert!(Record::write_foreign(9, b"of another writer", out));
     }
 }
 
-/// Writes the journal: a finished base, changes behind it, and a second generation whose base is not finished.
+/// Writes the journal: a finished base, changes after it, and a second generation whose base is not finished.
 fn write(directory: &Path) -> MemoryStore {
     let memory = store(1 << 20);
     memory.follow_changes();

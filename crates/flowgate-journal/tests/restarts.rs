@@ -14,8 +14,8 @@ use flowgate_testkit::{numbers, op};
 
 const SEED: Seed = Seed([1, 2]);
 
-/// Every so many restarts a generation begins, as it does when a process starts. Between them the file goes on, so that a
-/// store is made of a base and the changes behind it.
+/// A generation begins after this many restarts, as it does when a process starts. Between them the file goes on, so
+/// that a store is read from a base and the changes after it.
 const RESTARTS_PER_GENERATION: usize = 3;
 
 type Bytes = Arc<Mutex<Vec<u8>>>;
@@ -91,7 +91,7 @@ impl Durable {
         Durable { memory: store(), disk, writer, restarts: 0 }
     }
 
-    /// Writes what has changed, and goes on with a store that was read back.
+    /// Writes what has changed, and continues with a store that was read back.
     fn restart(&mut self, now: Time) {
         if self.restarts.is_multiple_of(RESTARTS_PER_GENERATION) {
             self.writer = Writer::new(Arc::clone(&self.disk), SEED.fingerprint(), now).unwrap();

@@ -24,7 +24,7 @@ impl Sink for Counting {
     }
 }
 
-/// A journal with a finished base, and flushes behind it.
+/// A journal with a finished base, and flushes after it.
 struct Written {
     directory: TempDir,
     memory: MemoryStore,
@@ -46,7 +46,7 @@ impl Written {
         written
     }
 
-    /// Takes a unit of so many new counters.
+    /// Takes a unit from each of `number` new counters.
     fn take(&mut self, counters: u64) {
         self.flushes += 1;
         let (counter, limit) = (self.memory.counter(b"c"), "fixed 5/1h".parse().unwrap());
@@ -118,7 +118,7 @@ fn any_blocks_of_a_flush_that_was_not_synced_may_be_missing() {
             let report = written.read(&without(&file, &missing, is_torn));
             assert_eq!(report.damaged, 0, "blocks {missing:?} of {flush:?}: {report:?}");
             assert_eq!(report.blocks as usize, all.len() - missing.len(), "all others are read");
-            // Zeros behind the last whole block may have been written ahead.
+            // Zeros after the last whole block may have been written ahead.
             let is_between =
                 missing.iter().any(|block| block.end < file.len() && !missing.contains(&&flush[flush.len() - 1]));
             assert!(report.torn_bytes > 0 || !is_torn && !is_between, "{missing:?}: {report:?}");
@@ -157,7 +157,7 @@ fn damage_of_a_base_is_told_even_if_nothing_changed_after_it() {
     assert_eq!((report.damaged, report.torn_bytes), (1, 0), "{report:?}");
 }
 
-/// A copy that was made while blocks were written over zeros lacks blocks that were synced: it cannot be told from a disk that lost them.
+/// A copy made while blocks were written over zeros may lack synced blocks. It looks the same as a disk that lost them.
 #[test]
 fn a_copy_with_zeros_in_place_of_synced_blocks_is_damaged() {
     let mut written = Written::new();

@@ -1,4 +1,5 @@
-//! Trouble that two threads have with a disk: what is reported, and that the journal is whole again afterwards.
+//! Failures of the disk while one thread writes and another syncs: what is reported, and that the journal is whole
+//! again afterwards.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -21,7 +22,7 @@ const SEED: Seed = Seed([1, 2]);
 struct TroubledDisk {
     disk: FileDisk,
     fails: AtomicBool,
-    /// The next sync beside the thread that writes fails, and no other sync hears of it.
+    /// The next sync of the syncing thread fails, and no other sync sees the failure.
     loses: AtomicBool,
     /// Held by a test that lets that sync wait.
     loss: Mutex<()>,
@@ -96,7 +97,7 @@ fn take(memory: &MemoryStore, subject: &str) {
     memory.apply_one(ask, key, &"fixed 100/365d".parse().unwrap());
 }
 
-/// Starts a journal, with all that it reports.
+/// Starts a journal, and returns everything that it reports.
 fn start(
     disk: &Arc<impl Disk>,
     memory: &Arc<MemoryStore>,
@@ -146,7 +147,7 @@ fn a_sync_that_ends_after_a_failed_write_does_not_report_a_recovery() {
     let disk = TroubledDisk::new(&directory);
     let (journal, reports) = start(&disk, &memory, Box::new(NoCompanion));
     next(&reports);
-    // The thread that writes syncs a base by itself, and must not wait at the gate.
+    // The writing thread syncs a base itself and must not wait at the gate.
     eventually("the base is finished", || disk.list().unwrap().iter().any(|name| name.ends_with(".fgj")));
     let gate: MutexGuard<'_, ()> = disk.gate.lock().unwrap();
     eventually("a sync is under way", || disk.is_syncing.load(SeqCst));
@@ -162,7 +163,7 @@ fn a_sync_that_ends_after_a_failed_write_does_not_report_a_recovery() {
     journal.stop();
 }
 
-/// The system tells of a loss once. Syncs of the same file beside and behind the one that hears of it find nothing wrong.
+/// The system reports lost writes to one sync only. Other syncs of the same file, at the same time or later, succeed.
 #[test]
 fn no_change_counts_as_synced_while_a_sync_of_its_file_fails() {
     for is_wanted in [true, false] {
@@ -180,7 +181,7 @@ fn no_change_counts_as_synced_while_a_sync_of_its_file_fails() {
         }
         eventually("the change is written", || journal.status().flushes() > flushes + u64::from(!is_wanted));
         if is_wanted {
-            // A sync that does not wait for the one under way ends by now.
+            // A sync that did not wait for the one under way would have ended by now.
             std::thread::sleep(Duration::from_millis(100));
         }
         drop(gate);
@@ -194,7 +195,7 @@ fn no_change_counts_as_synced_while_a_sync_of_its_file_fails() {
     }
 }
 
-/// Ends a base once a sync is under way that fails.
+/// Finishes a base while a sync that will fail is under way.
 struct Awaiting(Arc<TroubledDisk>);
 
 impl Companion for Awaiting {
@@ -214,7 +215,7 @@ fn no_base_is_finished_beside_a_sync_of_its_file_that_fails() {
     take(&memory, "a");
     let (journal, reports) = start(&disk, &memory, Box::new(Awaiting(Arc::clone(&disk))));
     eventually("a sync is under way", || disk.is_losing.load(SeqCst));
-    // A base that does not wait for it is finished by now.
+    // A base that did not wait for the sync would be finished by now.
     std::thread::sleep(Duration::from_millis(100));
     let names = disk.list().unwrap();
     drop(gate);
