@@ -24,9 +24,9 @@ const ADDRESSES: usize = 8;
 const REQUESTS: u64 = 2000;
 /// For a user, an address, all together. Low enough that each is reached in some windows.
 const MOST: [u64; 3] = [50, 170, 1000];
-/// Longer than anything a limit of an hour remembers.
+/// The time between two rounds. It is longer than any state of a limit of an hour lasts, so each round starts anew.
 const WINDOW: Span = Span::from_secs(4 * 3600);
-/// A decision takes microseconds; a thread without progress for this long waits for something that never comes.
+/// A decision takes microseconds. A thread that makes no progress for this long is in a deadlock.
 const STUCK: Duration = Duration::from_secs(20);
 
 #[derive(Default)]

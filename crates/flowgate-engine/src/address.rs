@@ -83,8 +83,8 @@ impl AddressRange {
     ///
     /// `Ok(None)` when the text does not look like any of these.
     ///
-    /// # Errors
-    /// When it does, but is wrong: half an address, a prefix too long, a range that runs backwards.
+    /// # Errors If the text begins like one of these but is wrong: half an address, a prefix that is too long, a range
+    /// that runs backwards.
     pub(crate) fn parse(text: &str) -> Result<Option<AddressRange>, RangeError> {
         if let Some((first, last)) = text.split_once("..") {
             return AddressRange::between(first, last);
@@ -139,7 +139,7 @@ impl AddressRange {
     }
 
     fn network(base: IpAddr, bits: &str) -> Result<AddressRange, RangeError> {
-        // A sign or a leading zero is a number, but not a prefix length.
+        // `parse` accepts a sign and leading zeros, which a prefix length must not have.
         let digits = bits.bytes().all(|b| b.is_ascii_digit()) && (bits == "0" || !bits.starts_with('0'));
         let bits: u32 = if digits { bits.parse().unwrap_or(u32::MAX) } else { u32::MAX };
         let (base, bits, expected) = match base {
@@ -173,7 +173,7 @@ impl fmt::Display for AddressRange {
     }
 }
 
-/// Four parts, of which the last ones, but not all, are `*`. Fewer parts may be versions, and are globs.
+/// Four parts. The last ones are `*`, but not all four. A text of fewer parts may be a version number, so it is a glob.
 fn wildcard(text: &str) -> Result<Option<AddressRange>, RangeError> {
     if !text.ends_with(".*") || text.split('.').count() != 4 {
         return Ok(None);

@@ -3,9 +3,9 @@
 //! State      The bans in force, and some that have ended and are dropped with the next changes.
 //! Rule       A request with that value in that field is denied before any rule. An address is banned however it is
 //!            written; a network (`1.2.3.0/24`) bans every address in it. Of several bans the one that ends last
-//!            counts. A second ban of the same field and value replaces the first.
-//! Invariant  Requests read an index that never changes: a change makes a new one and publishes it. At most [`MAX_BANS`]
-//!            are kept, with texts of [`MAX_BANS_BYTES`] in all; a ban beyond that is refused.
+//!            counts. A second ban of the same field and value replaces the first. Invariant Requests read an index
+//!            that never changes: a change makes a new one and publishes it. At most [`MAX_BANS`] are kept, whose texts
+//!            have at most [`MAX_BANS_BYTES`] together. A further ban is refused.
 //! Rule       Times are those of the caller's clock, or of Redis if nodes share the bans.
 //! Bound      A change takes the same time for any number of bans: it copies a few branches of the index, and drops at
 //!            most `MAX_DROPPED_AT_ONCE` bans that have ended, unless it takes more to make room.
@@ -40,7 +40,7 @@ pub use kept::{BanCursor, KeptKind};
 pub use target::ADDRESS_FIELD;
 pub use target::{WideNetwork, wide_network};
 
-/// The most bans by hand. A list holds more.
+/// The largest number of bans by hand. For more values, use a list in a rule.
 pub const MAX_BANS: usize = 10_000;
 
 /// The most bytes in the texts of all bans by hand: fields, values, reasons and authors.
@@ -63,13 +63,13 @@ pub struct ManualBan {
     pub field: Arc<str>,
     /// The value as it was given.
     pub value: Arc<str>,
-    /// When it was imposed; `None`: another node has imposed it.
+    /// The time at which it was imposed; `None` if another node imposed it.
     pub since: Option<Time>,
     /// When it ends, by the clock of the store that keeps it.
     pub until: Time,
-    /// Any text.
+    /// The reason: any text.
     pub reason: Arc<str>,
-    /// Who imposed it; `None`: that was not noted.
+    /// Who imposed it; `None` if that is not known.
     pub author: Option<BanAuthor>,
 }
 
@@ -100,7 +100,7 @@ impl BanAuthor {
 }
 
 impl ManualBan {
-    /// The same, with its end by the wall clock.
+    /// This ban with its end as an instant of the wall clock.
     pub(crate) fn on_the_wall(self: Arc<ManualBan>, at: Reading) -> Arc<ManualBan> {
         if at.ahead.is_zero() {
             return self;
@@ -161,7 +161,7 @@ pub enum BanOrderError {
     Value {
         /// The value.
         found: String,
-        /// What fits.
+        /// The expected form of a value.
         expected: &'static str,
     },
     /// The field has no name.
@@ -177,7 +177,7 @@ pub enum BanOrderError {
         /// The most bytes it may have.
         max: usize,
     },
-    /// The most bans are in force.
+    /// The number of bans has reached [`MAX_BANS`].
     #[error("there are {MAX_BANS} bans already; a list holds more")]
     Full,
     /// The texts of all bans have reached their bound.
@@ -275,7 +275,7 @@ impl ManualBans {
         self.ledger().number_in_force(now)
     }
 
-    /// Differs from what it was before the last change.
+    /// A number that every change of the bans changes.
     pub(crate) fn version(&self) -> u64 {
         self.version.load(Relaxed)
     }
@@ -301,7 +301,7 @@ impl ManualBans {
     }
 
     fn ledger(&self) -> std::sync::MutexGuard<'_, Ledger> {
-        // The steps of a change do not panic, so a poisoned lock holds whole changes.
+        // The steps of a change do not panic. A poisoned lock therefore holds no half-made change.
         self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -112,7 +112,7 @@ pub struct Config {
     pub console: Console,
     /// Koala compatibility.
     pub koala: Koala,
-    /// The rule file that it names, if the configuration was loaded with a reader of it.
+    /// The rule file that `[koala]` names, if a reader for it was given when the configuration was loaded.
     pub koala_file: Option<RuleFile>,
     /// Where the entries of the lists stand.
     pub lists: Vec<ListDef>,

@@ -31,7 +31,7 @@ use crate::request::Request;
 use crate::rules::{Candidates, Policy, PolicyError, Rule, RuleSet, Subjects, Values};
 use crate::store::Store;
 
-/// Counters and bans. Rules are handed in with each request.
+/// Counters and bans. The caller passes the rules with each request.
 #[derive(Debug)]
 pub struct Decider {
     pub(crate) bans: ManualBans,
@@ -49,14 +49,14 @@ impl AsRef<MemoryStore> for Decider {
 }
 
 impl Decider {
-    /// No bans, and the counters of `memory`.
+    /// A decider with the counters of `memory` and without bans.
     pub fn new(memory: MemoryStore) -> Decider {
         let (bans, imposed, ban_ids) = (ManualBans::default(), ImposedBans::default(), BanIds::default());
         let ad_hoc = memory.counter(key::AD_HOC_COUNTER);
         Decider { bans, imposed, ban_ids, memory, ad_hoc }
     }
 
-    /// Compiles a policy for these counters. The rules continue the counts of those of the same name in `before`.
+    /// Compiles a policy for these counters. Each rule continues the counts of the rule of the same name in `before`.
     ///
     /// # Errors
     /// When the rules do not fit together; the error names the rule and the part.
@@ -82,7 +82,7 @@ impl Decider {
         self.apply_evaluation(rules, &evaluation, &mut buffer, || request.clone(), at).conclude(at)
     }
 
-    /// Lets memory decide what the rules say.
+    /// Lets the counters in memory decide an evaluation.
     #[inline]
     fn apply_evaluation<'b, 'r, 'q>(
         &self,
@@ -101,7 +101,7 @@ impl Decider {
         outcomes
     }
 
-    /// What a request asks of the store.
+    /// The plan of a request: what it asks of the store.
     #[inline]
     pub fn plan<'r>(&self, rules: &'r RuleSet, op: Op, request: &Request<'_>, now: Time) -> Plan<'r> {
         let mut plan = Plan::empty(rules);
@@ -109,15 +109,15 @@ impl Decider {
         plan
     }
 
-    /// As [`Decider::plan`], in the place of an older plan by the same rules. A caller with several requests plans them all,
-    /// calls [`Decider::prefetch_plan`] for each, and then applies one after the other: the answers are the same, and their
-    /// cache misses overlap.
+    /// Like [`Decider::plan`], but reuses the memory of an older plan by the same rules. A caller with several requests
+    /// plans them all, calls [`Decider::prefetch_plan`] for each, and then applies one after the other. The answers are
+    /// the same, and the cache misses overlap.
     pub fn plan_into(&self, plan: &mut Plan<'_>, op: Op, request: &Request<'_>, now: Time) {
         self.plan_rules(plan, op, request, now, Evaluation::push);
     }
 
-    /// What a request asks of the store that brings a limit of its own: the limits of rules do not apply, but bans and rules
-    /// without limits do.
+    /// The plan of a request that brings a limit of its own. The limits of rules do not apply; bans and rules without
+    /// limits do.
     pub fn plan_without_limits<'r>(&self, rules: &'r RuleSet, op: Op, request: &Request<'_>, now: Time) -> Plan<'r> {
         let mut plan = Plan::empty(rules);
         self.plan_rules(&mut plan, op, request, now, Evaluation::skip_limits);
@@ -159,7 +159,7 @@ impl Decider {
         }
     }
 
-    /// Goes through the rules, top to bottom, to the end of the evaluation.
+    /// Evaluates the rules top to bottom, until one ends the evaluation.
     #[inline]
     fn evaluate_rules(
         &self,
@@ -223,14 +223,15 @@ impl Decider {
         joint
     }
 
-    /// What several requests ask of the store in one step.
+    /// The joint plan of several requests: what they ask of the store in one step.
     pub fn plan_joint<'r>(&self, rules: &'r RuleSet, requests: &[(Op, Request<'_>)], at: Reading) -> JointPlan<'r> {
         let plan = |(op, request): &(Op, Request<'_>)| self.plan(rules, op.on_clock(at), request, at.now);
         JointPlan::new(requests.iter().map(plan).collect())
     }
 
-    /// Forgets what all matching rules have counted for the request's subjects, bans included, and lifts bans of other rules
-    /// that deny the request because they hold everywhere. Answers what a peek of cost 0 answers then.
+    /// Forgets what all matching rules have counted for the request's subjects, including bans. Also lifts bans of
+    /// other rules that deny the request because they hold everywhere. Returns the decision of a peek of cost 0 after
+    /// that.
     pub fn reset_by(&self, rules: &RuleSet, request: &Request<'_>, at: impl Into<Reading>) -> Decision {
         let values = rules.read(request);
         let mut subjects = Subjects::new(rules, &values);
@@ -254,7 +255,7 @@ impl Decider {
         self.limit_hashed(op, self.ad_hoc_key(call.key), call.limit, call.cost, at)
     }
 
-    /// As [`Decider::limit`], for a caller that has hashed the key: `key` is what [`Decider::ad_hoc_key`] gives for it.
+    /// Like [`Decider::limit`], for a caller that has hashed the key with [`Decider::ad_hoc_key`].
     ///
     /// # Errors
     /// As [`Decider::limit`].
@@ -302,7 +303,7 @@ impl Decider {
         self.memory.reset(self.ad_hoc_key(key))
     }
 
-    /// Bans a value of a field, in place of an earlier ban of the same.
+    /// Bans a value of a field. Replaces an earlier ban of the same field and value.
     ///
     /// # Errors
     /// When the value is neither a text nor addresses, a text is too long, or there are too many bans.
@@ -311,7 +312,7 @@ impl Decider {
         Ok(self.bans.impose(order, self.next_ban_id(BanKind::Hand), at.now)?.on_the_wall(at))
     }
 
-    /// Lifts a ban by its id, be it by hand or by a rule; false when there is none.
+    /// Lifts the ban with an id, whether imposed by hand or by a rule. Returns false if there is none.
     pub fn unban(&self, id: BanId, now: Time) -> bool {
         match id.kind() {
             BanKind::Hand => self.bans.lift(id, now),
@@ -426,7 +427,7 @@ impl<'a, const N: usize> From<&'a [u8; N]> for AdHocKey<'a> {
     }
 }
 
-/// A limit without a rule: a key, the limit, what it costs.
+/// A question about a limit that belongs to no rule: a key, the limit and a cost.
 #[derive(Clone, Copy, Debug)]
 pub struct AdHoc<'a> {
     /// The key.

@@ -1,4 +1,4 @@
-//! The answer to a request, complete: whatever a protocol shows is in here.
+//! The complete answer to a request. It holds everything that a protocol shows.
 
 use std::sync::Arc;
 
@@ -17,14 +17,14 @@ pub struct Decision {
     pub numbers: flowgate::Decision,
     /// The shadow rules that would have denied.
     pub shadow: Vec<Arc<Rule>>,
-    /// Whether the store was away, or its disk behind, and the answer is a stopgap.
+    /// Whether the answer is a stopgap, because the store was away or its disk was late.
     pub degraded: bool,
 }
 
 /// What decided.
 #[derive(Clone, Debug)]
 pub enum DecidedBy {
-    /// Nothing: no limit was asked but those of shadow rules, and no rule decided at once.
+    /// Nothing decided: only limits of shadow rules were asked, and no rule decided at once.
     Nothing {
         /// Whether any rule matched.
         matched: bool,
@@ -33,7 +33,7 @@ pub enum DecidedBy {
     Limits {
         /// The first rule with an exceeded limit, or the rule of the tightest limit if all let pass.
         rule: Arc<Rule>,
-        /// The span in which the decision's limit is granted, where it has one; see [`Limit::window`].
+        /// The span in which the limit grants its units; `None` if it has no span. See [`Limit::window`].
         window: Option<Span>,
         /// Why they deny; `None` if the request passes.
         denial: Option<Box<LimitDenial>>,
@@ -44,7 +44,7 @@ pub enum DecidedBy {
     Ban {
         /// The rule.
         rule: Arc<Rule>,
-        /// As for limits.
+        /// The same details as for limits.
         window: Option<Span>,
         /// The end of the ban.
         until: Time,
@@ -53,7 +53,7 @@ pub enum DecidedBy {
     ManualBan(Arc<ManualBan>),
 }
 
-/// Why limits deny a request. Beside the decision, since most requests pass and a decision is copied on its way.
+/// Why limits deny a request. It is boxed, because most requests pass and a decision is copied several times.
 #[derive(Clone, Debug)]
 pub struct LimitDenial {
     /// The limits that were exceeded, in file order.
@@ -69,7 +69,7 @@ pub struct ExceededLimit {
     pub rule: Arc<Rule>,
     /// The limit.
     pub limit: Limit,
-    /// When that limit alone would let the request pass.
+    /// The time at which this limit alone would let the request pass.
     pub retry: Retry,
     /// Whether the store was full and had no room for the counter: the limit itself is not exceeded.
     pub lacks_room: bool,
@@ -182,7 +182,7 @@ impl Decision {
         self.numbers.remaining
     }
 
-    /// The span in which `limit` is granted, where it has one; see [`Limit::window`].
+    /// The span in which `limit` is granted; `None` if it has no span. See [`Limit::window`].
     pub fn window(&self) -> Option<Span> {
         match self.decided_by {
             DecidedBy::Limits { window, .. } | DecidedBy::Ban { window, .. } => window,

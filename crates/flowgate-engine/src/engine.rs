@@ -15,7 +15,7 @@ use crate::plan::JointDecision;
 use crate::request::Request;
 use crate::rules::{Policy, PolicyError, RuleSet};
 
-/// A policy in force, with its counters and bans. Calls that need no rules are those of [`Decider`].
+/// A policy in force, with its counters and bans. [`Decider`] has the calls that need no rules.
 ///
 /// ```
 /// use flowgate::{MemoryStore, Op, Time};
@@ -54,11 +54,11 @@ impl Engine {
         Engine { rules: ArcSwap::default(), decider: Decider::new(memory) }
     }
 
-    /// Puts another policy in force. Requests under way finish with the old one; a counter lives on where its rule's
-    /// name and `by` and its limit's algorithm and period stay.
+    /// Puts another policy in force. Requests under way finish with the old one. A counter is kept if the rule's name
+    /// and `by` and the limit's algorithm and period stay the same.
     ///
     /// # Errors
-    /// As [`Engine::new`]; then nothing has changed.
+    /// The same as for [`Engine::new`]; then nothing has changed.
     pub fn replace(&self, policy: &Policy) -> Result<(), PolicyError> {
         let rules = self.compile(policy, Some(&self.rules.load()))?;
         self.rules.store(Arc::new(rules));
@@ -70,7 +70,7 @@ impl Engine {
         self.rules.load_full()
     }
 
-    /// The rules in force, and the rest: for a service that keeps the rules itself.
+    /// Splits the engine into the rules in force and the decider, for a service that keeps the rules itself.
     pub fn into_parts(self) -> (Arc<RuleSet>, Decider) {
         (self.rules.into_inner(), self.decider)
     }
@@ -108,13 +108,13 @@ impl Engine {
         self.decide_joint_by(&self.rules.load(), requests, at.into())
     }
 
-    /// Forgets what all matching rules have counted for the request's subjects, bans included. Answers what a peek of
-    /// cost 0 answers then.
+    /// Forgets what all matching rules have counted for the request's subjects, including bans. Returns the decision of
+    /// a peek of cost 0 after that.
     pub fn reset(&self, request: &Request<'_>, at: impl Into<Reading>) -> Decision {
         self.reset_by(&self.rules.load(), request, at)
     }
 
-    /// What would be decided, and why. Changes nothing.
+    /// Explains what would be decided. Changes nothing.
     pub fn explain(&self, request: &Request<'_>, at: impl Into<Reading>) -> Explanation {
         self.explain_by(&self.rules.load(), request, at)
     }

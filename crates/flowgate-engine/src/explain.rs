@@ -1,6 +1,6 @@
-//! Why a decision is what it is: every rule, whether it matched or what kept it from it, and how its limits stand.
+//! Explains a decision: for every rule, whether it matched or why it did not, and the state of its limits.
 //!
-//! Invariant  Explaining asks what deciding asks, by the same functions, and changes nothing.
+//! Invariant An explanation uses the functions that decide, and changes nothing.
 
 use std::sync::Arc;
 
@@ -14,10 +14,10 @@ use crate::request::Request;
 use crate::rules::{Mismatch, OnFailure, Rule, RuleSet, Subjects, Values};
 use crate::store::Store;
 
-/// An explanation asks for the bans of this many rules that do not match: each is a key in the store.
+/// An explanation reads the bans of at most this many rules that do not match. Each one is a key in the store.
 const MAX_BANNING_RULES: usize = 1000;
 
-/// What would be decided, and how every rule sees it.
+/// The decision that would be made, and the view of every rule.
 #[derive(Clone, Debug)]
 pub struct Explanation {
     /// What `peek` answers.
@@ -35,14 +35,14 @@ pub struct RuleReport {
     pub rule: Arc<Rule>,
     /// Whether it matches.
     pub matched: RuleMatch,
-    /// Whether the evaluation got as far as this rule; what stands below a rule without limits that matches, or any
-    /// rule under a ban by hand, has no say.
+    /// Whether the evaluation reached this rule. It ends at a rule without limits that matches. Under a ban by hand it
+    /// reaches no rule.
     pub reached: bool,
-    /// How its limits stand for the request's subject; empty where it has none, or no say.
+    /// The state of its limits for the request's subject; empty if it has none or was not reached.
     pub limits: Vec<LimitReport>,
     /// The end of a ban in force on the request's subject, also where the rule does not match.
     pub banned_until: Option<Time>,
-    /// What the rule does, where the store is away and its limits are not asked, or in shares.
+    /// What the rule does while the store is away: its limits are then not asked, or only in shares.
     pub on_failure: Option<OnFailure>,
 }
 
@@ -55,9 +55,9 @@ pub enum RuleMatch {
     Failed {
         /// The field.
         field: String,
-        /// What it must be, as it is written.
+        /// What its value must be, as the rule writes it.
         expected: String,
-        /// What it is.
+        /// The request's value.
         found: Option<String>,
     },
     /// It does not, because the request lacks a field that the rule counts by.
@@ -69,7 +69,7 @@ pub enum RuleMatch {
     NoLimits {
         /// The field.
         field: String,
-        /// What it is.
+        /// The request's value.
         found: Option<String>,
     },
 }
@@ -79,18 +79,18 @@ pub enum RuleMatch {
 pub struct LimitReport {
     /// The limit.
     pub limit: Limit,
-    /// What it alone would say.
+    /// The decision that this limit alone would make.
     pub outcome: flowgate::Decision,
 }
 
 impl Decider {
-    /// What would be decided, and why. Changes nothing.
+    /// Explains what would be decided. Changes nothing.
     pub fn explain_by(&self, rules: &RuleSet, request: &Request<'_>, at: impl Into<Reading>) -> Explanation {
         let at = at.into();
         self.explain_plan(self.plan_to_explain(rules, request, at.now), request, at)
     }
 
-    /// Asks memory what a plan asks, and why that is decided so.
+    /// Explains the decision of a plan, with the counters in memory.
     pub(crate) fn explain_plan(&self, mut plan: Plan<'_>, request: &Request<'_>, at: Reading) -> Explanation {
         self.memory().apply_plan(&mut plan, at.now);
         let mut explanation = plan.explain(request, at.now);
@@ -117,7 +117,7 @@ impl Plan<'_> {
 }
 
 impl Explanation {
-    /// By the outcomes of a plan for a `peek`.
+    /// Explains by the outcomes of a plan for a `peek`.
     pub(crate) fn new(request: &Request<'_>, outcomes: Outcomes<'_, '_>, now: Time) -> Explanation {
         let rules = outcomes.rules;
         let values = rules.read(request);

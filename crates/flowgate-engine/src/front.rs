@@ -1,4 +1,4 @@
-//! What a front in a crate of its own needs of the engine.
+//! The types of the engine that a front in another crate needs.
 //!
 //! A front has a rule language of its own. It reads its rule file with the places of mistakes ([`Report`]), compiles
 //! the rules to a [`RuleSet`](crate::RuleSet), and makes a [`Plan`](crate::Plan) of each question. Every store decides

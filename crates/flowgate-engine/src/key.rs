@@ -1,13 +1,12 @@
-//! Keys: what identifies a counter, written such that two different things never give the same bytes.
+//! Keys: what identifies a counter, written so that two different things never have the same bytes.
 //!
 //! A counter is named in two parts, as the store keeps them. The *subject* is the `by` fields with their values: all
-//! rules that count by the same fields share it, so that a request mostly touches one shard. The *counter* is the
-//! rule and what stays the same when its limits are edited: algorithm, period, and the number among the rule's limits that
-//! have the same of both.
+//! rules that count by the same fields share it, so that a request mostly touches one shard. The *counter* is the rule
+//! and what stays the same when its limits are edited: algorithm, period, and a number that tells limits of the same
+//! algorithm and period apart.
 //!
-//! Invariant  Every text is preceded by its length and every key by what it is, so two sets
-//!            of fields never give the same bytes, whatever characters a value has, and a caller's ad hoc key is never
-//!            taken for a rule's subject.
+//! Invariant Every text is preceded by its length, and every key by a byte for its kind. Two sets of fields therefore
+//! never have the same bytes, whatever characters a value has, and an ad hoc key is never taken for a rule's subject.
 
 use flowgate::{Algorithm, Limit, MemoryStore, SubjectHasher, Unit};
 
@@ -47,7 +46,7 @@ pub(crate) fn push_text(subject: &mut SubjectHasher, text: &str) {
     subject.push(text.as_bytes());
 }
 
-/// The name space of the callers' ad hoc keys, which are hashed as they are: they are asked for most.
+/// The name space of ad hoc keys. Their bytes are hashed as they are, because most questions are about them.
 pub(crate) const AD_HOC_SPACE: u8 = KeyKind::AdHoc as u8;
 
 /// The one counter of an ad hoc key, whatever limit the caller names.
@@ -64,7 +63,7 @@ pub(crate) fn limit_counter(rule: &str, limit: &Limit, nth: usize) -> Vec<u8> {
     key
 }
 
-/// Where a rule keeps its bans and strikes.
+/// The name of the counter that records a rule's bans and strikes.
 pub(crate) fn ban_counter(rule: &str) -> Vec<u8> {
     text_in(KeyKind::BanCounter, rule)
 }
@@ -77,7 +76,7 @@ fn length(text: &str) -> [u8; 8] {
     (text.len() as u64).to_le_bytes()
 }
 
-/// What must stay for a limit's counter to survive an edit: the algorithm and the period's length in nanoseconds (0
+/// An edit keeps a limit's counter if this stays the same: the algorithm and the length of the period in nanoseconds (0
 /// for a month).
 pub(crate) fn identity(limit: &Limit) -> (Algorithm, u64) {
     let period = limit.rate().map(|rate| rate.period()).filter(|period| period.unit() != Unit::Month);
@@ -110,7 +109,7 @@ mod tests {
         }
     }
 
-    /// A journal keeps the hashes of these bytes.
+    /// A journal holds hashes of these bytes, so the bytes must never change.
     #[test]
     fn the_bytes_of_a_key_never_change() {
         let memory = MemoryStore::default();

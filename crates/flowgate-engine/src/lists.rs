@@ -25,9 +25,9 @@ const MAX_ENTRIES: usize = 16_000_000;
 pub struct ListDef {
     /// Letters, digits, `_`, `.` and `-`.
     pub name: String,
-    /// The place of its entries.
+    /// Where its entries are: in the configuration or in a file.
     pub source: ListSource,
-    /// What its entries are, where that is written.
+    /// What its entries are, if the configuration says so.
     pub kind: Option<ListKind>,
 }
 
@@ -87,10 +87,9 @@ impl List {
         List::parse_all(text, ListKind::Mixed).map_err(ListErrors::into_first)
     }
 
-    /// As [`List::parse`], of a kind.
+    /// Like [`List::parse`], for a list of one kind.
     ///
-    /// # Errors
-    /// All mistakes: as for [`List::parse`], and in a list of addresses every entry that is none.
+    /// # Errors All mistakes: those of [`List::parse`], and in a list of addresses every entry that is not an address.
     pub fn parse_all(text: &str, kind: ListKind) -> Result<List, ListErrors> {
         List::collect(text.lines().map(without_comment), kind)
     }
@@ -98,15 +97,15 @@ impl List {
     /// The list of these values, taken as they are.
     ///
     /// # Errors
-    /// As [`List::parse`]; the line of an error is the position of the value, from 1.
+    /// The same as for [`List::parse`]; the line of an error is the position of the value, from 1.
     pub fn from_values<'a>(values: impl IntoIterator<Item = &'a str>) -> Result<List, ListError> {
         List::all_from_values(values, ListKind::Mixed).map_err(ListErrors::into_first)
     }
 
-    /// As [`List::from_values`], of a kind.
+    /// Like [`List::from_values`], for a list of one kind.
     ///
     /// # Errors
-    /// As [`List::parse_all`].
+    /// The same as for [`List::parse_all`].
     pub fn all_from_values<'a>(values: impl IntoIterator<Item = &'a str>, kind: ListKind) -> Result<List, ListErrors> {
         List::collect(values, kind)
     }
@@ -116,7 +115,7 @@ impl List {
         self.holds(value, || Address::parse(value))
     }
 
-    /// As [`List::contains`], for a caller that may know the address of the value.
+    /// Like [`List::contains`], for a caller that may know the address of the value.
     pub(crate) fn holds(&self, text: &str, address: impl FnOnce() -> Option<Address>) -> bool {
         self.texts.contains(text)
             || !self.addresses.is_empty() && address().is_some_and(|address| self.addresses.contains(address))
@@ -127,7 +126,7 @@ impl List {
         self.texts.iter()
     }
 
-    /// Adds a text, as far as there is room.
+    /// Adds a text, if there is room.
     pub(crate) fn add_text(&mut self, text: &str) {
         if self.texts.insert(text).is_ok() {
             self.entries += 1;
@@ -234,7 +233,7 @@ impl ListErrors {
     }
 
     fn into_first(mut self) -> ListError {
-        // There is one: no list fails without.
+        // A list that fails has at least one mistake.
         self.errors.swap_remove(0)
     }
 }

@@ -1,6 +1,6 @@
 //! A network: the addresses that share a prefix.
 //!
-//! Invariant  Two networks are nested or apart. Other ranges may overlap by halves, so [`Network::new`] refuses them.
+//! Invariant Two networks are nested or apart. Other ranges may overlap in part, so [`Network::new`] refuses them.
 
 use std::cmp::Ordering;
 use std::fmt;

@@ -27,16 +27,16 @@ pub struct Plan<'r> {
     pub(crate) bans: BanHits<'r>,
 }
 
-/// What the rules say of a take that is yet to be decided. Borrows nothing; it holds for the rules that it was made by. A
-/// caller that plans again and again keeps some, and lets each plan be made [in the place](crate::Decider::plan_ahead) of an
-/// older one.
+/// The evaluation of a take that is not decided yet. It borrows nothing, and is valid only with the rules that it was
+/// made by. A caller that plans again and again reuses old values: [`plan_ahead`](crate::Decider::plan_ahead)
+/// overwrites one.
 #[derive(Debug)]
 pub struct PlannedTake {
     generation: Option<u64>,
     pub(crate) evaluation: Evaluation,
 }
 
-/// A plan of nothing, which holds for no rules.
+/// An empty plan, which is valid with no rules.
 impl Default for PlannedTake {
     fn default() -> PlannedTake {
         PlannedTake { generation: None, evaluation: Evaluation::new(Op::Take, 0) }
@@ -51,21 +51,22 @@ impl PlannedTake {
         self.evaluation.begin(Op::Take, cost);
     }
 
-    /// A key of each subject that it counts and by how many rules, for [a prefetch](flowgate::MemoryStore::prefetch_several).
+    /// A key of each subject that the take counts, with the number of rules that count it, for [a
+    /// prefetch](flowgate::MemoryStore::prefetch_several).
     #[inline]
     pub fn subjects(&self) -> impl Iterator<Item = (Key, usize)> {
         let rules = self.evaluation.steps.chunk_by(|one, next| one.subject == next.subject);
         rules.map(|rules| (rules[0].subject.counter(CounterId::default()), rules.len()))
     }
 
-    /// What the rules say; `None` if other rules said it.
+    /// The evaluation; `None` if it was made by other rules.
     #[inline]
     pub(crate) fn evaluation(&self, rules: &RuleSet) -> Option<&Evaluation> {
         (self.generation == Some(rules.generation)).then_some(&self.evaluation)
     }
 }
 
-/// Where the hits of a decision lie while it is made. A caller that decides several requests by the same rules keeps one for
+/// The memory for the hits of a decision. A caller that decides several requests by the same rules uses one buffer for
 /// all of them.
 #[derive(Debug, Default)]
 pub struct HitBuffer<'r> {
@@ -104,12 +105,12 @@ impl<'r> Plan<'r> {
         Plan { rules, evaluation: Evaluation::new(op, cost), hits: SmallVec::new(), bans: SmallVec::new() }
     }
 
-    /// A plan of nothing, in whose place [`Decider::plan_into`](crate::Decider::plan_into) puts others.
+    /// An empty plan, which [`Decider::plan_into`](crate::Decider::plan_into) overwrites.
     pub fn empty(rules: &'r RuleSet) -> Plan<'r> {
         Plan::new(rules, Op::Peek, 0)
     }
 
-    /// The plan of an evaluation by `rules`, under the limits that `limits` have in their place.
+    /// The plan of an evaluation by `rules`, with the limits of the rule set `limits` in place of theirs.
     #[cfg(feature = "redis")]
     pub(crate) fn from_evaluation(rules: &'r RuleSet, limits: &'r RuleSet, evaluation: Evaluation) -> Plan<'r> {
         #[cfg(feature = "count-work")]
@@ -135,7 +136,7 @@ impl<'r> Plan<'r> {
         self.evaluation.steps.push(step);
     }
 
-    /// Adds the hits of all steps from the one at `from` on, under the limits that `limits` have in their place.
+    /// Adds the hits of the step at `from` and all later ones, with the limits of the rule set `limits`.
     #[inline]
     pub(crate) fn add_hits(&mut self, limits: &'r RuleSet, from: usize) {
         for step in &self.evaluation.steps[from..] {
@@ -155,8 +156,9 @@ impl<'r> Plan<'r> {
         self.add_hits(self.rules, before);
     }
 
-    /// Shows every matching rule to `include`, top to bottom, and whether it has limits. Applies the limits of those that
-    /// are to be included. For fronts that decide otherwise than [`Decider::plan`](crate::Decider::plan).
+    /// Calls `include` with every matching rule, top to bottom, and whether it has limits, and applies the limits of
+    /// the included rules. For fronts whose rules do not end an evaluation as those of
+    /// [`Decider::plan`](crate::Decider::plan) do.
     pub fn add_matching(&mut self, request: &Request<'_>, mut include: impl FnMut(&Rule, bool) -> Include) {
         let values = self.rules.read(request);
         let mut subjects = Subjects::new(self.rules, &values);
@@ -194,7 +196,8 @@ impl<'r> Plan<'r> {
         &self.hits
     }
 
-    /// A number that differs for limits that differ, also for those of different rule sets.
+    /// A number for the limits of the plan. Plans with different limits, or of different rule sets, have different
+    /// numbers.
     pub fn limits_id(&self) -> u64 {
         let first = self.rules.generation.rotate_left(32);
         self.evaluation.steps.iter().fold(first, |id, step| id.rotate_left(9) ^ u64::from(step.limits.number()))
@@ -210,8 +213,8 @@ impl<'r> Plan<'r> {
         limited.chain(self.evaluation.passed_by.iter().copied()).chain(end).map(|rule| rule as usize)
     }
 
-    /// Whether there is nothing to tell but that the request passes, once the store has filled in the outcomes: every
-    /// limit lets it pass, also those of shadow rules, and nothing else has a say.
+    /// Whether the request passes and there is nothing more to report, once the store has filled in the outcomes: every
+    /// limit lets it pass, including those of shadow rules, and no ban and no rule without limits decides.
     #[inline]
     pub fn merely_passes(&self) -> bool {
         self.outcomes().merely_passes()
@@ -223,8 +226,8 @@ impl<'r> Plan<'r> {
         self.evaluation.matched()
     }
 
-    /// Whether a denial by the limits changes nothing and is the same for every request that asks the same: no rule of
-    /// the plan counts denied requests, bans, or is a shadow, and nothing else decides.
+    /// Whether a denial by the limits changes no state and holds for every request with the same plan: no rule of the
+    /// plan counts denied requests, bans or is a shadow rule, and nothing other than limits decides.
     pub fn is_idle_when_denied(&self) -> bool {
         let Evaluation { end, passed_by, .. } = &self.evaluation;
         let plain = |hit: &Hit<'_>| !hit.flags().count_denied && !hit.flags().shadow;

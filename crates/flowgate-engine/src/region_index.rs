@@ -61,7 +61,7 @@ pub(crate) struct RegionIndex<R, T> {
 #[derive(Clone, Debug)]
 struct RegionNode<R, T> {
     region: R,
-    /// The smallest region that encloses this one.
+    /// The index of the smallest region that encloses this one.
     parent: Option<u32>,
     value: T,
 }
@@ -73,7 +73,7 @@ impl<R, T> Default for RegionIndex<R, T> {
 }
 
 impl<R: Region, T> FromIterator<(R, T)> for RegionIndex<R, T> {
-    /// The regions must differ.
+    /// Builds the index. No region may occur twice.
     fn from_iter<I: IntoIterator<Item = (R, T)>>(regions: I) -> RegionIndex<R, T> {
         let node = |(region, value)| RegionNode { region, parent: None, value };
         let mut nodes: Vec<RegionNode<R, T>> = regions.into_iter().map(node).collect();

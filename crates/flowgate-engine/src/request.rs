@@ -46,7 +46,7 @@ impl<'a> Request<'a> {
         self
     }
 
-    /// Adds a field in place: what a protocol does for each that it reads.
+    /// Adds a field in place. A protocol calls it for each field that it reads.
     #[inline]
     pub fn push(&mut self, name: &'a str, value: &'a str) {
         self.fields.push((canonical(name), value));
@@ -60,15 +60,15 @@ impl<'a> Request<'a> {
         self
     }
 
-    /// Names the request, so that what is logged about it can be found again. No rule sees it.
+    /// Gives the request a name for the log. No rule sees it.
     #[must_use]
     pub fn id(mut self, id: &'a str) -> Request<'a> {
         self.id = Some(id);
         self
     }
 
-    /// Lets rules count one of the fields by another value than the one that conditions and bans by hand see: an IPv6
-    /// client by its network, say, of which it may have all addresses at its command.
+    /// Lets rules count one field by another value than the one that conditions and bans by hand see. For example, an
+    /// IPv6 client is counted by its network, because it may own all addresses of it.
     ///
     /// ```
     /// use flowgate_engine::Request;

@@ -11,7 +11,8 @@ use std::cell::Cell;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 
-/// More threads than this share copies, which costs moves of a cache line between cores; counts stay exact.
+/// The number of copies of the counters. If there are more threads, some share a copy, whose cache line then moves
+/// between cores. Counts stay exact.
 const LANES: usize = 8;
 
 /// How a rule took part in a decision.

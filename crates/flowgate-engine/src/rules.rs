@@ -104,13 +104,13 @@ pub struct RulePlace {
 }
 
 impl RuleDef {
-    /// A rule of that name that matches everything and denies it at once: a start for the fields that differ.
+    /// A rule of that name that matches every request and denies it at once. Callers change the fields that differ.
     pub fn named(name: impl Into<String>) -> RuleDef {
         RuleDef { name: name.into(), ..RuleDef::default() }
     }
 }
 
-/// What must hold of one field.
+/// A condition on one field.
 #[derive(Clone, Debug)]
 pub struct Condition {
     /// The field's name.
@@ -170,7 +170,7 @@ pub enum Action {
 }
 
 impl Action {
-    /// The word.
+    /// The word for this action, as rules write it.
     pub fn as_str(&self) -> &str {
         match self {
             Action::Allow => "allow",
@@ -202,7 +202,7 @@ pub enum OnFailure {
 }
 
 impl OnFailure {
-    /// As it is written.
+    /// The word for this value, as rules write it.
     pub const fn as_str(self) -> &'static str {
         match self {
             OnFailure::Local => "local",
@@ -221,7 +221,7 @@ pub struct BanDef {
     pub within: Span,
     /// The lengths of the first, second, .. ban; the last one repeats. At least one.
     pub lengths: Vec<Span>,
-    /// The time after the end of a ban until the next ban is a first one again.
+    /// The time after the end of a ban after which the next ban has the first length again.
     pub forget: Span,
     /// Where the ban denies.
     pub scope: BanScope,
@@ -238,7 +238,7 @@ pub enum BanScope {
 }
 
 impl BanScope {
-    /// As it is written.
+    /// The word for this value, as rules write it.
     pub const fn as_str(self) -> &'static str {
         match self {
             BanScope::Rule => "rule",

@@ -11,12 +11,12 @@ use std::hash::Hash;
 
 use hashbrown::HashMap;
 
-/// Counts by key, for the keys with the largest counts. Each key has a value that the table keeps with its count.
+/// The counts of the keys with the largest counts. The table keeps a value for each key beside its count.
 #[derive(Clone, Debug)]
 pub struct TopK<K, V> {
     capacity: usize,
     batch: usize,
-    /// In a row, so that the search for the smallest count reads memory in order.
+    /// One row of memory, so that the search for the smallest count reads it in order.
     entries: Vec<(K, TopEntry<V>)>,
     /// The index of each key in `entries`.
     indexes: HashMap<K, usize>,
@@ -60,7 +60,7 @@ impl<K: Hash + Eq + Clone, V> TopK<K, V> {
         self.indexes.get(key).map(|&index| &self.entries[index].1)
     }
 
-    /// The keys and their counts, in no order.
+    /// The keys and their counts, in no particular order.
     pub fn iter(&self) -> impl Iterator<Item = (&K, &TopEntry<V>)> {
         self.entries.iter().map(|(key, entry)| (key, entry))
     }

@@ -1,4 +1,4 @@
-//! How often a thread has evaluated rules and made plans: a test checks that a question does each once.
+//! Counts how often a thread has evaluated rules and made plans. A test checks that a question does each once.
 
 use std::cell::Cell;
 
@@ -9,9 +9,9 @@ thread_local! {
 /// What a thread has done so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Work {
-    /// How often it has gone through the rules.
+    /// The number of evaluations of the rules.
     pub evaluations: u64,
-    /// How many plans it has made.
+    /// The number of plans.
     pub plans: u64,
 }
 

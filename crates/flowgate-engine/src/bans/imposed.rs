@@ -2,8 +2,8 @@
 //!
 //! State      The newest bans, at most [`MAX_LISTED_BANS`] with subjects of [`MAX_LISTED_BYTES`] in all, each with the
 //!            key of its record in the store.
-//! Rule       Bans are listed in the order of their starts, those of earlier processes first. Which of two starts came first an
-//!            id does not tell, so the list numbers its bans.
+//! Rule       Bans are listed in the order in which they started, those of earlier processes first. An id does not show
+//!            which of two processes was first, so the list numbers its bans.
 //! Rule       A ban is listed when it starts. The store decides whether it is still in force. The values of a subject
 //!            are cut to [`MAX_VALUE_BYTES`] bytes, with a `…` at the cut.
 //! Invariant  The list has no effect on decisions: a ban that is dropped from it stays in force.
@@ -18,10 +18,10 @@ use hashbrown::HashMap;
 use super::{BanId, BanIds, BanKind};
 use crate::rules::Rule;
 
-/// The most bans in the list; the oldest leave it first.
+/// The largest number of bans in the list. The oldest bans leave it first.
 const MAX_LISTED_BANS: usize = 10_000;
 
-/// The most bytes of their subjects' names and values.
+/// The largest size of all subjects' names and values together, in bytes.
 const MAX_LISTED_BYTES: usize = 4 << 20;
 
 /// The most bytes of one value. Clients choose values, so long ones must not push other bans off the list.
@@ -71,11 +71,11 @@ pub(crate) struct ImposedBans {
     list: Mutex<BanList>,
 }
 
-/// The list in the order of the starts.
+/// The bans in the order in which they started.
 #[derive(Debug, Default)]
 struct BanList {
     bans: BTreeMap<u64, RuleBan>,
-    /// The numbers of the bans.
+    /// The number of each ban, which is its key in `bans`.
     numbers: HashMap<BanId, u64>,
     last_number: u64,
     /// The number of the last ban of an earlier process.
@@ -84,10 +84,11 @@ struct BanList {
 }
 
 impl BanList {
-    /// Lists a ban behind all others.
+    /// Adds a ban at the end of the list.
     fn insert(&mut self, mut ban: RuleBan) {
         ban.subject.iter_mut().for_each(|(_, value)| shorten(value));
-        // A base names bans again that were noted while it was written, in their order.
+        // The journal may hold a ban twice: as a change, and in a base that was written at the same time. The later
+        // record counts.
         self.remove(ban.id);
         self.bytes += ban.bytes();
         self.last_number += 1;
@@ -119,14 +120,15 @@ impl ImposedBans {
         list.insert(ban(ids.next(BanKind::Rule)));
     }
 
-    /// Notes a ban of an earlier process, which has an id. To be called before any ban is noted.
+    /// Adds a ban of an earlier process, which has an id already. All calls come before the first call of
+    /// [`ImposedBans::note`].
     pub(crate) fn restore(&self, ban: RuleBan) {
         let mut list = self.lock();
         list.insert(ban);
         list.last_restored = list.last_number;
     }
 
-    /// The bans of this process that were noted after the one with this number, and their numbers.
+    /// The bans of this process after the one with this number, each with its own number.
     pub(crate) fn noted_after(&self, number: u64) -> Vec<(u64, RuleBan)> {
         let list = self.lock();
         let first = number.max(list.last_restored) + 1;
@@ -239,12 +241,12 @@ mod tests {
             let (until, place) = (Time::from_secs(2000), RuleBanPlace::Memory(key));
             RuleBan { id, rule: Arc::clone(rules.rule(0)), subject: Vec::new(), until, place }
         };
-        // The start of the first process is the greater one.
+        // The first process has the greater random number in its ids, so ids alone would give the wrong order.
         let id = |start: &str, number: usize| format!("r-{}-{number}", start.repeat(10)).parse::<BanId>().unwrap();
         let half = MAX_LISTED_BANS / 2;
         (0..half).for_each(|number| bans.restore(ban(id("v", number))));
         (0..half).for_each(|number| bans.restore(ban(id("0", number))));
-        // A base names the last ones again.
+        // A base repeats the last bans.
         (half - 2..half).for_each(|number| bans.restore(ban(id("0", number))));
         assert!(bans.noted_after(0).is_empty(), "bans of earlier processes are written with the base");
         (0..3).for_each(|_| bans.note(&ids, ban));

@@ -1,5 +1,5 @@
-//! Bans as bytes that outlive the process: those by hand whole, and those by rules with the names of their subjects. (The records of
-//! bans by rules are counters, and are kept with them.)
+//! Bans as records of the journal. A ban by hand is kept whole. Of a ban by a rule, the list entry with the names of
+//! its subject is kept here; the ban itself is a counter and is kept with the counters.
 //!
 //! ```text
 //! hand    id, until (8), since (8, zero if unknown), field, value, reason, author's right and address (empty if unknown)
@@ -32,7 +32,7 @@ pub enum KeptKind {
     Noted = 3,
 }
 
-/// Which bans were written.
+/// A cursor: which bans were written already.
 #[derive(Debug, Default)]
 pub struct BanCursor {
     version: u64,
@@ -42,7 +42,7 @@ pub struct BanCursor {
 }
 
 impl Decider {
-    /// Gives the bans that came or went since the last call with this cursor to `write`.
+    /// Calls `write` with each ban that was imposed or lifted since the last call with this cursor.
     pub fn changed_bans(&self, cursor: &mut BanCursor, now: Time, mut write: impl FnMut(KeptKind, &[u8])) {
         let version = self.bans.version();
         if version != cursor.version {
@@ -63,7 +63,7 @@ impl Decider {
         }
     }
 
-    /// Gives all bans in force to `write`.
+    /// Calls `write` with every ban in force.
     pub fn all_bans(&self, now: Time, mut write: impl FnMut(KeptKind, &[u8])) {
         self.bans.list(now).iter().for_each(|ban| write(KeptKind::Hand, &hand(ban)));
         for ban in self.imposed.list(self.memory(), now) {
@@ -71,8 +71,9 @@ impl Decider {
         }
     }
 
-    /// Brings a ban back that an earlier process has written, `back` earlier in time. False if it cannot be read, or its rule is no more. To be
-    /// called in the order in which they were written, once all counters are there.
+    /// Restores a ban from a record of an earlier process, with all its times moved `back` by that span. Returns false
+    /// if the record cannot be read or the rule no longer exists. Records are passed in the order in which they were
+    /// written, after all counters were loaded.
     pub fn restore_ban(&self, kind: u8, body: &[u8], rules: &RuleSet, back: flowgate::Span, now: Time) -> bool {
         self.try_restore(kind, &mut Reader(body), rules, back, now).is_some()
     }
@@ -125,7 +126,7 @@ fn hand(ban: &ManualBan) -> Vec<u8> {
     text.text(&ban.field).text(&ban.value).text(&ban.reason).text(by).text(from).0
 }
 
-/// `None` if its record is not in memory.
+/// `None` if the counter that records the ban is not in memory.
 fn noted(ban: &RuleBan) -> Option<Vec<u8>> {
     let bits = match &ban.place {
         RuleBanPlace::Memory(key) => key.bits(),
@@ -194,7 +195,7 @@ mod tests {
 
     const NOW: Time = Time::from_secs(1000);
 
-    /// What a second process makes of a record.
+    /// The answers of a second process that has read these records.
     fn restored(body: &[u8]) -> Arc<ManualBan> {
         let decider = Decider::new(MemoryStore::default());
         let rules = RuleSet::compile(&Policy::default(), &MemoryStore::default()).unwrap();

@@ -28,8 +28,8 @@ pub(super) enum Value<'a> {
 }
 
 impl<'a> Target<'a> {
-    /// Reads an order. In the field of the client's address, a text that is not an address is a mistake: such a ban
-    /// would never match.
+    /// Reads the field and the value of an order. In the field of the client's address, a text that is not an address
+    /// is a mistake, because such a ban would never match.
     pub(super) fn parse(field: &'a str, value: &'a str) -> Result<Target<'a>, BanOrderError> {
         if field.is_empty() {
             return Err(BanOrderError::Field);
@@ -88,7 +88,7 @@ pub fn wide_network(value: &str) -> Option<WideNetwork> {
 pub struct WideNetwork {
     /// `IPv4` or `IPv6`.
     pub family: &'static str,
-    /// The part of all addresses of the family that it has; 1: every address.
+    /// The network holds one of this many equal parts of the family's addresses; 1: every address.
     pub one_in: u32,
 }
 

@@ -154,7 +154,7 @@ fn a_change_copies_no_more_of_many_bans_than_of_few() {
     ];
     for target in kinds {
         let (few, many) = (most_copied(1_000, target), most_copied(20_000, target));
-        // One or two levels more, and now and then a branch that is split.
+        // A larger index has one or two more levels, and sometimes a change splits a branch.
         assert!(many <= 20 && many <= few + 8, "{few} for 1,000 bans, {many} for 20,000");
     }
 }

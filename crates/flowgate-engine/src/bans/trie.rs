@@ -77,7 +77,7 @@ impl<T: Clone> Trie<T> {
 
     /// Removes the entry of that hash that `is_it` accepts.
     pub(super) fn remove(&mut self, hash: u64, is_it: impl Fn(&T) -> bool) {
-        // The path is copied only if it ends at an entry to remove.
+        // Looks for the entry first, so that no path is copied if there is nothing to remove.
         if self.get(hash, &is_it).is_some() {
             self.root.remove(0, hash, &is_it);
         }
@@ -164,7 +164,7 @@ impl<T> Node<T> {
             (Node::Branch(children), Node::Branch(older)) => {
                 1 + children.iter().zip(older.iter()).map(|(child, older)| child.copied_since(older)).sum::<usize>()
             }
-            // A leaf was split, and lies further down.
+            // The split leaf is one or more levels further down.
             (Node::Branch(children), older) => {
                 1 + children.iter().map(|child| child.copied_since(older)).sum::<usize>()
             }

@@ -22,7 +22,8 @@ pub(super) struct UnclosedBracket {
 /// The first bracket of a text that is not closed.
 pub(super) fn unclosed(text: &str) -> Option<UnclosedBracket> {
     let mut open: Vec<usize> = Vec::new();
-    // The last sign that means something, and whether nothing stands before this one on its line.
+    // The last character that is neither blank nor in a comment, and whether the current character is the first on its
+    // line.
     let (mut last, mut is_first) = ('\n', true);
     let mut at = 0;
     while let Some(sign) = text[at..].chars().next() {

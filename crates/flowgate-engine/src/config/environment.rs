@@ -25,8 +25,8 @@ pub struct Flag {
 
 const PREFIX: &str = "FLOWGATE_";
 
-/// Variables that are not settings: the path of the configuration file, the directory of the
-/// console while one works on it, those of clients, and one of the build.
+/// Variables that are not settings: the path of the configuration file, the directory of the console during
+/// development, the variables of the command line's client, and one variable of the build.
 const FOREIGN_NAMES: [&str; 6] = [
     "FLOWGATE_CONFIG",
     "FLOWGATE_CONSOLE_DIR",

@@ -2,7 +2,7 @@
 //!
 //! Rule       Only regular files are read. A FIFO, a device or a directory is an error at once: to open or read it
 //!            could block forever.
-//! Bound      Each caller names the most bytes that it accepts.
+//! Bound      Each caller passes the largest number of bytes that it accepts.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read};
@@ -11,10 +11,10 @@ use std::path::{Path, PathBuf};
 use super::origin::Origin;
 use super::report::Report;
 
-/// The largest configuration file: far larger than any that people write.
+/// The largest configuration file in bytes. Files that people write are far smaller.
 pub const MAX_CONFIG_BYTES: u64 = 16 << 20;
 
-/// Why a file could not be read, as a text that fits behind a colon.
+/// Why a file could not be read. Its text is written to follow a colon.
 #[derive(Debug, thiserror::Error)]
 pub enum Unreadable {
     /// The system refused.
@@ -72,10 +72,10 @@ pub fn read_file(path: &Path, most: u64) -> Result<Vec<u8>, Unreadable> {
     if bytes.len() as u64 > most { Err(Unreadable::TooLarge(most)) } else { Ok(bytes) }
 }
 
-/// As [`read_file`], for a text.
+/// Like [`read_file`], for a text.
 ///
 /// # Errors
-/// As [`read_file`], and when the file is not UTF-8.
+/// The same as for [`read_file`], and when the file is not UTF-8.
 pub fn read_text_file(path: &Path, most: u64) -> Result<String, Unreadable> {
     text(read_file(path, most)?)
 }

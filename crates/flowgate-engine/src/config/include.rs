@@ -114,7 +114,8 @@ fn read(report: &mut Report, file: &FilePath, node: &Node) -> Option<Table> {
     }
 }
 
-/// Adds an included file: its rules behind the rules, its lists beside the lists, and its sections, if they are new.
+/// Adds an included file: its rules after the rules so far, its lists, and its sections. A section must not exist
+/// already.
 fn merge(report: &mut Report, root: &mut Table, included: Table) {
     for entry in included.entries {
         if entry.key == "include" {

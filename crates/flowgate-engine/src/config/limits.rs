@@ -123,12 +123,12 @@ fn code(part: Part) -> &'static str {
     }
 }
 
-/// What was probably meant.
+/// A hint with the text that was probably meant.
 fn hint(text: &str, error: &LimitError) -> Option<Message> {
     let found = &error.found;
     match error.part {
         Part::Algorithm => did_you_mean(found, Algorithm::ALL.iter().flat_map(|algorithm| algorithm.names()).copied()),
-        // The error says what to write.
+        // No hint: the error itself says what to write.
         Part::Option if error.expected.starts_with("its value") => None,
         Part::Option => match found.split('=').next().unwrap_or_default() {
             "burst" | "capacity" => {
@@ -266,7 +266,7 @@ fn wrong_key(report: &Report, table: &Table, error: &LimitError) -> Option<Locat
     }
 }
 
-/// A value that stays one word in the limit's text.
+/// True if the value stays one word in the limit's text.
 fn single_word<'n>(report: &mut Report, node: &'n Node) -> Option<&'n str> {
     let text = value::text(report, node)?;
     if text.is_empty() || text.contains(|char: char| char.is_ascii_whitespace()) {

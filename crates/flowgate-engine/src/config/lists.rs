@@ -25,7 +25,8 @@ pub const MAX_LIST_BYTES: u64 = 256 << 20;
 pub(crate) struct Lists {
     pub(crate) defs: Vec<ListDef>,
     pub(crate) loaded: BTreeMap<String, Arc<List>>,
-    /// Every name with its place, also of lists with mistakes: a rule that refers to one is not a second mistake.
+    /// The place of every name, including lists with mistakes: a rule that refers to such a list is not reported as a
+    /// second mistake.
     pub(crate) names: BTreeMap<String, Location>,
 }
 
@@ -166,7 +167,7 @@ fn report_entries(report: &mut Report, errors: &ListErrors, kind: Kind, place: i
     let mut hint = use_at.map(|_| ADDRESSES_ALONE);
     for error in &errors.errors {
         let mut notes = report.error(place(error.line), wrong_entry(error));
-        // A mistyped address stays one: as a text it would match nothing.
+        // A mistyped address is reported, not taken as a text: as a text it would match nothing.
         if let Some(hint) = hint.take_if(|_| !is_like_an_address(&error.found)) {
             notes = notes.hint(hint);
         }

@@ -35,10 +35,10 @@ pub enum Input<'a> {
 pub struct LoadedConfig {
     /// The configuration.
     pub config: Config,
-    /// Only warnings: a configuration with mistakes is not loaded.
+    /// The warnings. It holds no mistakes: a configuration with mistakes is not loaded.
     pub warnings: Report,
-    /// The files that were read, those of lists and secrets among them, and the directories of `include`. Unless one of
-    /// them changes, neither does the configuration.
+    /// The files that were read, including those of lists and secrets, and the directories of `include`. The
+    /// configuration can only change if one of them changes.
     pub origins: Vec<Origin>,
 }
 
@@ -86,10 +86,10 @@ pub enum Purpose {
     Study,
 }
 
-/// As [`load`], with options.
+/// Like [`load`], with options.
 ///
 /// # Errors
-/// As [`load`].
+/// The same as for [`load`].
 pub fn load_with(
     input: Input<'_>,
     environment: impl IntoIterator<Item = (String, String)>,
@@ -100,7 +100,7 @@ pub fn load_with(
     environment::overlay(&mut report, &mut root, environment);
     environment::overlay_flags(&mut report, &mut root, options.flags);
     secret::hide(&mut report, &root);
-    // After a mistake in the syntax much is missing, and reports of that would hide the mistake.
+    // After a mistake in the syntax, keys and sections are missing. Reports about them would hide the mistake itself.
     if report.has_errors() {
         return Err(sorted(report));
     }

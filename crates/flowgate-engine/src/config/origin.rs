@@ -1,9 +1,8 @@
 //! The origins of a configuration: files and directories, each with a fingerprint of the bytes that were read.
 //!
-//! Rule       The result of a load depends on its origins and the environment alone. While all origins stay the same,
-//!            so does the result, also that of a failed load.
-//! Invariant  The fingerprint is that of the bytes that were used: a file that changes during the load differs from its
-//!            fingerprint afterwards.
+//! Rule       The result of a load depends on its origins and the environment alone. While no origin changes, a load
+//!            gives the same result, even if that is a failure. Invariant The fingerprint is that of the bytes that
+//!            were used: a file that changes during the load differs from its fingerprint afterwards.
 
 use std::fs;
 use std::hash::Hasher;
@@ -28,7 +27,7 @@ pub struct Origin {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
-    /// A file, of which at most this many bytes matter: a larger file is an error whatever follows.
+    /// A file that may have at most this many bytes. A larger file is an error, so the bytes after them do not matter.
     File {
         most: u64,
     },
@@ -63,7 +62,7 @@ impl Origin {
     }
 }
 
-/// A number that differs where bytes differ.
+/// A 128-bit hash: different bytes have different numbers, except by a collision.
 pub fn fingerprint(bytes: &[u8]) -> u128 {
     let mut hasher = SipHasher13::new();
     hasher.write(bytes);

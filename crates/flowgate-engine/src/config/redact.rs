@@ -4,7 +4,8 @@
 //! Rule       `***` stands for the secret of the old text under the same key. Without such a secret `***` stays, and
 //!            loading the text is an error.
 //! Rule       `***2` stands for the second element of the list that the old text has under the same key, and `# ***2`
-//!            for the second comment that the old text hides. Such a comment comes back only where it is hidden again.
+//!            for the second comment that the old text hides. A comment is restored only to a place where it would be
+//!            hidden again.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
@@ -37,7 +38,7 @@ pub fn hide_secrets(text: &str) -> String {
         places.iter().filter_map(|(key, node)| Some((node.at.end, (node.at.start, number(key)?)))).collect();
     let (mut shown, mut from) = (String::with_capacity(text.len()), 0);
     for secret in secrets {
-        // Of overlapping places, the first one hides the common part.
+        // If two places overlap, the first one hides the part that they share.
         if secret.start >= from {
             shown.push_str(text.get(from..secret.start).unwrap_or_default());
             let element = elements.range(secret.end..).next().filter(|(_, (start, _))| *start <= secret.start);
@@ -240,7 +241,7 @@ limits = ["5/60s"]
         "",
     ];
 
-    /// What a text to restore may be made of.
+    /// The pieces from which the test builds a text to restore.
     const PIECES: [&str; 26] = [
         "[auth]",
         "[store]",

@@ -170,7 +170,7 @@ mod tests {
         check("rediss://h?db=1&password=a=b&x=s3cret&", "rediss://h?db=1&password=***&x=***&");
         check("unix:///run/r?user=u&pass=s3cret", "unix:///run/r?user=***&pass=***");
         check("redis://u:word@h?password=s3cret", "redis://u:***@h?password=***");
-        // A sign in a parameter, and a parameter's sign in a password: more is hidden, never less.
+        // An `@` in a parameter, or a `?` in a password, makes the hidden part longer, never shorter.
         check("redis://h/0?password=s3c@ret", "redis://h/0?password=***");
         check("redis://h:1/0?password=s3c@ret", "redis://h:***");
         check("redis://u:wo?rd@h", "redis://u:***@h");

@@ -274,7 +274,7 @@ fn may_hold_login(text: &str) -> bool {
     text.contains('@') || text.split_once('?').is_some_and(|(_, parameters)| parameters.contains('='))
 }
 
-/// As [`may_hold_login`], of a line whose syntax may be wrong. An `@` right behind a quote, a blank or a `!` names a
+/// Like [`may_hold_login`], of a line whose syntax may be wrong. An `@` right behind a quote, a blank or a `!` names a
 /// list, unless a `:` stands before it, as in `user:password`; a `?` begins parameters only in an address.
 fn line_may_hold_login(line: &str) -> bool {
     let colon = line.find(':').unwrap_or(line.len());

@@ -26,7 +26,7 @@ pub struct Sentinel {
     pub tls: bool,
 }
 
-/// What to say after connecting.
+/// The commands to send after connecting.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Login {
     /// `None`: the user `default`.
@@ -35,7 +35,7 @@ pub struct Login {
     pub password: Option<Secret>,
 }
 
-/// Something is wrong, and was reported.
+/// A mistake that was reported already.
 pub(crate) struct ReportedMistake;
 
 /// The most sentinels: each is asked every second. A real setup has three or five.
@@ -77,7 +77,7 @@ impl Sentinel {
                 Some((key, _)) => Err(refuse_alone(report, fields, key)),
             };
         };
-        // What is wrong with an address was reported.
+        // A mistake in an address was reported already.
         let sentinels = sentinels.filter(|sentinels| !sentinels.is_empty()).ok_or(ReportedMistake)?;
         if sentinels.len() > MAX_SENTINELS {
             let message = format!("expected at most {MAX_SENTINELS} sentinels, found {}", sentinels.len());

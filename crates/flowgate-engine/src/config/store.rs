@@ -131,15 +131,17 @@ pub(crate) const ON_FAILURE: [(&str, OnFailure); 3] = [
 const DURABILITIES: [(&str, Durability); 3] =
     [("off", Durability::Off), ("everysec", Durability::EverySec), ("always", Durability::Always)];
 const ON_DAMAGE: [(&str, OnDamage); 2] = [("salvage", OnDamage::Salvage), ("refuse", OnDamage::Refuse)];
-/// More often, the disk is busy with little; more seldom, a kill loses more than a second.
+/// A shorter time makes the disk write small pieces all the time. After a longer time, a kill loses changes of more
+/// than a second.
 const FLUSH_TIMES: std::ops::RangeInclusive<Duration> = Duration::from_millis(50)..=Duration::from_secs(1);
 
 const DEFAULT_URL: &str = "redis://127.0.0.1:6379/0";
-/// Less memory holds too few counters to be useful; no machine has more.
+/// Below the lower bound too few counters fit to be useful. No machine has more memory than the upper bound.
 const MEMORY_SIZES: std::ops::RangeInclusive<ByteSize> = ByteSize::new(1_000_000)..=ByteSize::new(1 << 44);
 /// The longest wait for a decision: after a minute, an answer is useless.
 const TIMEOUTS: std::ops::RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_secs(60);
-/// A shorter time saves no work. A refund through another node should show within an hour.
+/// A time below the lower bound saves no work. The upper bound is one hour, so that a refund through another node takes
+/// effect within that time.
 const DENY_CACHE_TIMES: std::ops::RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_secs(3600);
 const MAX_PREFIX_BYTES: usize = 100;
 

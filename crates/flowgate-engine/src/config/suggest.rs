@@ -51,7 +51,7 @@ fn comparable(word: &str) -> String {
     word.to_lowercase().replace('-', "_")
 }
 
-/// The longest known word is shorter, so a longer text is never a slip of one.
+/// All known words are shorter than this, so a longer text is not a mistyped word.
 const MAX_WORD_CHARS: usize = 40;
 
 /// A shorter part, such as `max`, says too little about the word that is meant.
@@ -86,11 +86,12 @@ mod tests {
         check("color", None);
         check("", None);
         check(&"burst".repeat(1000), None);
-        // Of a word of two letters one letter is half. One too many behind the first is a slip all the same.
+        // In a word of two letters, one wrong letter is too much for a suggestion. One letter too many or too few is
+        // still a slip.
         assert_eq!(nearest("byy", ["name", "by", "ban"]), Some("by"));
         assert_eq!(nearest("mn", ["ms", "min", "month"]), Some("min"));
         assert_eq!(nearest("my", ["ms", "by"]), None);
-        // A part of one word is that word, and of two words neither.
+        // A part of exactly one known word suggests that word. A part of two known words suggests none.
         assert_eq!(nearest("memory", ["type", "max_memory"]), Some("max_memory"));
         assert_eq!(nearest("max", ["type", "max_memory"]), None);
         assert_eq!(nearest("memory", ["max_memory", "memory_cap"]), None);

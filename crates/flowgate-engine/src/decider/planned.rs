@@ -9,9 +9,9 @@ use crate::request::Request;
 use crate::rules::RuleSet;
 
 impl Decider {
-    /// Plans a take ahead of its decision. A caller with several requests at hand plans them all, prefetches the counters of
-    /// [their subjects](PlannedTake::subjects), and then decides one after the other: the answers are the same, and their
-    /// cache misses overlap. The plan is made in the place of an older one, from the fields of the request as they are read.
+    /// Plans a take ahead of its decision. A caller with several requests plans them all, prefetches the counters of
+    /// [their subjects](PlannedTake::subjects), and then decides one after the other. The answers are the same, and the
+    /// cache misses overlap. The new plan reuses the memory of an older one.
     pub fn plan_ahead<'q>(
         &self,
         rules: &RuleSet,
@@ -25,8 +25,8 @@ impl Decider {
         self.evaluate_rules(rules, &values, &mut planned.evaluation, Evaluation::push);
     }
 
-    /// Decides a take that was planned ahead; `None` if it must be planned anew, since other rules are in force. The request
-    /// is asked for only while there are bans by hand, or if it starts a ban.
+    /// Decides a take that was planned ahead. Returns `None` if other rules are in force by now, so that the take must
+    /// be planned anew. `request` is called only if there are bans by hand, or if the request starts a ban.
     pub fn decide_planned<'r, 'q>(
         &self,
         rules: &'r RuleSet,

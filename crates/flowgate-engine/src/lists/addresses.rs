@@ -1,4 +1,4 @@
-//! A set of addresses: sorted ranges that do not touch, searched by halving.
+//! A set of addresses: sorted ranges that do not touch, found by binary search.
 //!
 //! Invariant  Within a family the ranges ascend, with at least one address between two of them. A million networks of
 //!            IPv4 take 8 MB at most.
@@ -44,7 +44,7 @@ struct Ranges<T> {
 }
 
 impl<T: Copy + Ord> Ranges<T> {
-    /// `next`: the address behind one, or the same at the end of the family.
+    /// `next` gives the address after the given one, or at the end of the family the same address.
     fn new(mut ranges: Vec<(T, T)>, next: impl Fn(T) -> T) -> Ranges<T> {
         ranges.sort_unstable();
         let mut merged: Vec<(T, T)> = Vec::new();
@@ -69,7 +69,7 @@ mod tests {
 
     use super::*;
 
-    /// Few distinct values, so that ranges overlap and touch, also at both ends of the family.
+    /// The test uses few distinct values, so that ranges overlap and touch, also at both ends of the family.
     fn bits() -> impl Strategy<Value = u32> {
         prop_oneof![0..40u32, (u32::MAX - 20)..=u32::MAX]
     }

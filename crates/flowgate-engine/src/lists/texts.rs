@@ -14,7 +14,7 @@ pub(super) struct TextSet {
     hasher: DefaultHashBuilder,
 }
 
-/// The buffer would exceed the range of its index.
+/// The texts are too long in total: an index into the buffer has 32 bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Full {
     pub(super) expected: &'static str,

@@ -1,6 +1,7 @@
-//! What the rules say of one request, by index into their set: all that a plan is made of.
+//! The evaluation of one request, with rules as indices into their set: everything that a plan is made of.
 //!
-//! An evaluation borrows nothing, so a store that answers later keeps it, and makes the hits of its plan from it again.
+//! An evaluation borrows nothing. A store that answers later keeps it, and makes the hits of the plan from it when the
+//! answer arrives.
 
 use std::sync::Arc;
 
@@ -17,7 +18,7 @@ pub(crate) type BanHits<'r> = SmallVec<[BanHit<'r>; 1]>;
 /// The room for steps beyond the first few.
 const MANY_STEPS: usize = 13;
 
-/// What a request asks, and what the rules say of it.
+/// The question of a request and the rules that matched.
 #[derive(Clone, Debug)]
 pub(crate) struct Evaluation {
     /// The operation that the caller asks for.
@@ -90,7 +91,7 @@ impl Evaluation {
         self.steps.push(step);
     }
 
-    /// Leaves the limits of a rule that matches out; only its ban holds.
+    /// Adds a rule that matches without its limits: only its ban applies.
     pub(crate) fn skip_limits(&mut self, rule: &Rule, step: Step) {
         self.skips_limits = true;
         if rule.ban().is_some() && self.asked.asks() {
@@ -98,7 +99,8 @@ impl Evaluation {
         }
     }
 
-    /// Looks for bans that these rules have imposed on the subjects of a request, where they have not matched it.
+    /// Adds a search for bans that `rules` have imposed on the request's subjects. Leaves out rules that have matched
+    /// already.
     #[cold]
     pub(crate) fn watch<'a>(
         &mut self,
@@ -143,8 +145,8 @@ impl Evaluation {
         }
     }
 
-    /// What the store is to do: where something other than a limit has denied, nothing is to be consumed. Where no limit
-    /// hands out turns, a take is a take however long the caller would wait for one.
+    /// The operation for the store. If something other than a limit has denied, the store must consume nothing. If no
+    /// limit lets requests wait, a take with a longest wait is a plain take.
     #[inline]
     pub(crate) fn store_op(&self, rules: &RuleSet, hits: &[Hit<'_>]) -> Op {
         match self.asked {

@@ -15,7 +15,7 @@ use crate::decision::Decision;
 pub struct JointPlan<'r> {
     /// The plans of the requests, in order.
     pub parts: Vec<Plan<'r>>,
-    /// Something outside the plan denies the step.
+    /// True if something outside the plan denies the step.
     denied: bool,
 }
 
@@ -35,12 +35,12 @@ pub struct PartDecision {
 }
 
 impl<'r> JointPlan<'r> {
-    /// A step of these plans, which may be made by different rule sets.
+    /// A joint plan of these plans. Different rule sets may have made them.
     pub fn new(parts: Vec<Plan<'r>>) -> JointPlan<'r> {
         JointPlan { parts, denied: false }
     }
 
-    /// The same, denied by something outside the plan.
+    /// The same plan, denied by something outside it.
     #[cfg(feature = "redis")]
     pub(crate) fn denied(self) -> JointPlan<'r> {
         JointPlan { denied: true, ..self }
@@ -51,7 +51,7 @@ impl<'r> JointPlan<'r> {
         self.denied || self.parts.iter().any(|part| part.evaluation.is_denied(part.rules))
     }
 
-    /// The plan for a store. Where something other than a limit has denied, a part without hits denies.
+    /// The plan for a store. If something other than a limit has denied, the plan gets a part without hits that denies.
     pub(crate) fn for_store(&mut self, now: Time) -> flowgate::Plan<'_, 'r> {
         let is_denied = self.is_denied();
         let mut plan = flowgate::Plan::new(now);
@@ -84,7 +84,7 @@ impl JointDecision {
         &self.parts
     }
 
-    /// As [`JointDecision::parts`], for a caller that changes them.
+    /// The decisions of the requests, in order, to be changed by the caller.
     pub fn parts_mut(&mut self) -> &mut [PartDecision] {
         &mut self.parts
     }

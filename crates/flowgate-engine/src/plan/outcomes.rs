@@ -1,4 +1,4 @@
-//! What follows from the answers of a store to a plan.
+//! The conclusion: the decision that follows from a store's answers to a plan.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ impl<'p, 'r> Outcomes<'p, 'r> {
         self.hits
     }
 
-    /// The bans that the request has started: the rule, where its record is kept, the end.
+    /// The bans that the request has started: the rule, the counter that records the ban, and the ban's end.
     pub(crate) fn new_bans(self) -> impl Iterator<Item = (&'r Arc<Rule>, Key, Time)> + use<'p, 'r> {
         self.bans.iter().filter_map(move |ban| Some((self.rules.rule(ban.rule_id()), ban.key(), just_banned(ban)?)))
     }
@@ -47,7 +47,7 @@ impl<'p, 'r> Outcomes<'p, 'r> {
         }
     }
 
-    /// The answer to a take, which is mostly that it passes.
+    /// The answer to a take. Most takes pass.
     #[inline]
     pub(crate) fn answer(self, at: Reading) -> TakeAnswer<'r> {
         if self.merely_passes() {
@@ -142,8 +142,8 @@ impl<'p, 'r> Outcomes<'p, 'r> {
         Some(Decision::new(decided_by, flowgate::Decision { verdict, ..*hit.outcome() }))
     }
 
-    /// Denied by the first rule that has a ban in force on its subject. Limits that would deny as well make the wait
-    /// longer, so that a client that waits passes.
+    /// Denied by the first rule that has a ban in force on its subject. Limits that also deny can make the wait longer,
+    /// so that a client that waits passes.
     fn banned(self, now: Time) -> Option<Decision> {
         let in_force = || self.bans_in_force().filter(|(ban, _)| self.may_deny(ban));
         let (first, until) = in_force().min_by_key(|(ban, _)| ban.rule_id())?;
@@ -216,13 +216,13 @@ impl<'p, 'r> Outcomes<'p, 'r> {
 /// The answer to a take that was planned.
 #[derive(Debug)]
 pub enum TakeAnswer<'r> {
-    /// It passes, and nothing else is to be told: the usual answer, which owns nothing.
+    /// The take passes, and there is nothing more to report. This is the usual answer. It owns nothing.
     Passes(Pass<'r>),
     /// Any other decision.
     Decided(Decision),
 }
 
-/// What there is to tell of a request that passes as far as limits go.
+/// The numbers of a request that all limits let pass.
 #[derive(Clone, Copy, Debug)]
 pub struct Pass<'r> {
     /// The tightest limit and its rule; `None`: no limit was asked but those of shadow rules.
@@ -265,7 +265,7 @@ impl<'r> Pass<'r> {
     }
 }
 
-/// The one with the longer wait, the first on a tie.
+/// The decision with the longer wait; the first one if both waits are equal.
 fn longer<'a, 'r>(first: (&'a Hit<'r>, Retry), second: (&'a Hit<'r>, Retry)) -> (&'a Hit<'r>, Retry) {
     if second.1 > first.1 { second } else { first }
 }
@@ -284,7 +284,7 @@ fn just_banned(ban: &BanHit<'_>) -> Option<Time> {
     }
 }
 
-/// What a rule without limits says. Waiting does not change it.
+/// The decision of a rule without limits. Waiting does not change it.
 fn at_once(rule: &Arc<Rule>) -> Decision {
     let verdict = match &rule.action {
         Action::Allow => Verdict::Allow { delay: Span::ZERO },

@@ -23,12 +23,12 @@ use crate::field_name::canonical;
 use crate::key;
 use crate::lists::List;
 
-/// All limits of a rule are decided in one step.
+/// The largest number of limits of one rule. They are all decided in one step.
 const MAX_LIMITS: usize = 32;
 
 const MAX_RULES: usize = 100_000;
 
-/// Every request asks for the bans of all of these.
+/// The largest number of rules whose bans deny everywhere. Every request asks for the bans of all of them.
 const MAX_BANNING_EVERYWHERE: usize = 16;
 
 /// The generation of the last set that was compiled.
@@ -78,7 +78,7 @@ impl RuleSet {
     }
 }
 
-/// A number that no compiled set has.
+/// A number that no compiled set has yet.
 pub(super) fn next_generation() -> u64 {
     LAST_GENERATION.fetch_add(1, Relaxed) + 1
 }
@@ -96,7 +96,7 @@ fn banning_everywhere(policy: &Policy, rules: &[Rule]) -> Result<Box<[u32]>, Pol
     }
 }
 
-/// What a condition asks, in the spelling that the gate gives the field's values.
+/// The matcher of a condition, in the spelling that the gate gives the field's values.
 fn matcher<'a>(policy: &Policy, Condition { field, matcher }: &'a Condition) -> Cow<'a, Matcher> {
     match Spelling::of_field(field, policy.path_spelling) {
         Some(spelling) => Cow::Owned(spelled_condition::spelled(matcher, spelling)),
@@ -127,7 +127,8 @@ fn spelled_lists(policy: &Policy) -> SpelledLists<'_> {
 }
 
 fn entry<'a>(matchers: &'a [Cow<'_, Matcher>], rule: &Rule, subjects: &'a [Box<[FieldId]>]) -> Entry<'a> {
-    // `limits_by` without a default needs its field, but says so by its cases; asking costs no more than a lookup.
+    // `limits_by` without a default also needs its field. The index leaves that out, because the lookup of the limits
+    // finds out as quickly.
     let fields = rule.checks.iter().map(|check| check.field);
     Entry {
         conditions: fields.zip(matchers.iter().map(|matcher| &**matcher)).collect(),
@@ -328,10 +329,10 @@ pub struct PolicyError {
     name: String,
     /// The key of the rule that is wrong: `name`, `when`, `by`, `limits`, `limits_by`, `action` or `ban`.
     pub key: &'static str,
-    /// What it is about within the key: a field of `when` or `by`, a value of `limits_by`, a key of `ban`.
+    /// The part of the key that is wrong: a field of `when` or `by`, a value of `limits_by`, a key of `ban`.
     pub item: Option<String>,
     /// What was written there, shortened if it is long.
     pub found: String,
-    /// What fits there.
+    /// What was expected.
     pub expected: String,
 }

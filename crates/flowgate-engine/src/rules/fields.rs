@@ -39,14 +39,14 @@ impl FieldNames {
         (0..self.names.len()).map(|index| FieldId(index as u16))
     }
 
-    /// The values of a request that has no field.
+    /// The values of a request without fields.
     #[inline]
     pub(crate) fn no_values<'q>(&self) -> Values<'q> {
         Values::new(self.names.len())
     }
 
-    /// Adds the values that these fields, under their first names, give to those that matter. They are put in place, since a
-    /// copy of them costs as much as to find them.
+    /// Fills in the values of the fields that rules use. `fields` have their first names. The values are written in
+    /// place, because copying them would cost as much as finding them.
     #[inline]
     pub(crate) fn read_fields<'q>(&self, values: &mut Values<'q>, fields: impl Iterator<Item = (&'q str, &'q str)>) {
         for (name, text) in fields {
@@ -84,7 +84,7 @@ pub(crate) struct Values<'q> {
     few: [Option<&'q str>; USUAL_FIELDS],
     /// Those of the others.
     many: Vec<Option<&'q str>>,
-    /// The field that is counted by another text than its own, which it has.
+    /// The field that rules count by another text than its value, and that text.
     counted: Option<(FieldId, &'q str)>,
     address: AddressCache,
 }
@@ -118,7 +118,7 @@ impl<'q> Values<'q> {
         self.text(id).map(|text| Value { text, id, cache: &self.address })
     }
 
-    /// The text that a field is counted by; nothing where the request lacks it.
+    /// The text that a field is counted by; empty if the request lacks the field.
     #[inline]
     pub(crate) fn counted(&self, id: FieldId) -> &'q str {
         match self.counted {

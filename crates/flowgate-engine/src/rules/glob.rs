@@ -1,8 +1,8 @@
 //! Globs: `*` is any text within a segment, `**` any text at all.
 //!
-//! Rule       A glob covers the whole value. `*` matches any text without `/`, also none; `**` (or more stars) any
-//!            text, also none. Everything else, `?` and `[` included, is itself. `/a/**` therefore matches `/a/` but
-//!            not `/a`; in conditions on paths it is joined by `/a`.
+//! Rule       A glob covers the whole value. `*` matches any text without `/`, including the empty text. `**` (or more
+//!            stars) matches any text, including the empty text. Everything else, `?` and `[` included, is itself.
+//!            `/a/**` therefore matches `/a/` but not `/a`; in conditions on paths it is joined by `/a`.
 //! Bound      Matching takes at most pattern times value steps and no memory, whatever the pattern.
 
 use std::fmt;
@@ -43,9 +43,9 @@ impl fmt::Display for Glob {
 
 /// Walks pattern and value once, remembering where the last `*` and the last `**` could take one byte more.
 ///
-/// A later star of the same kind makes an earlier one moot: whatever the earlier could still take, the later can
-/// take as well. A `**` makes every star before it moot. `fits` compares a byte of the pattern, other than a star, with
-/// one of the value.
+/// After a later star of the same kind, an earlier one need not be tried again: whatever the earlier star could still
+/// match, the later one can match as well. After a `**`, no star before it need be tried again. `fits` compares a byte
+/// of the pattern, other than a star, with one of the value.
 pub(crate) fn matches(pattern: &[u8], value: &[u8], fits: impl Fn(u8, u8) -> bool) -> bool {
     let (mut p, mut v) = (0, 0);
     let (mut within, mut across): (Option<Retry>, Option<Retry>) = (None, None);
@@ -72,7 +72,8 @@ pub(crate) fn matches(pattern: &[u8], value: &[u8], fits: impl Fn(u8, u8) -> boo
     }
 }
 
-/// What follows a star, and up to where the star reaches.
+/// Where to go on after a star takes one more byte: the position in the pattern after the star, and the end of the
+/// star's text in the value.
 struct Retry {
     p: usize,
     v: usize,

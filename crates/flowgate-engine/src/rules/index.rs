@@ -1,9 +1,9 @@
 //! Which rules may match a request, without asking each of them.
 //!
-//! Every rule is filed under **one** of its conditions: an exact value, a network, the literal beginning of a glob,
-//! or at least the presence of a field. A request looks up its own values and gets the few rules that are filed
-//! there; the others cannot match. Of several conditions the one is taken that the fewest rules share, so a thousand
-//! rules with `act = "reply"` and a path each are filed by their paths.
+//! Every rule is filed under **one** of its conditions: an exact value, a network, the literal beginning of a glob, or
+//! at least the presence of a field. A request looks up its own values and gets the few rules that are filed there; the
+//! others cannot match. A rule is filed under the condition that the fewest rules share: a thousand rules with `act =
+//! "reply"` and a path each are filed by their paths.
 //!
 //! Invariant  A rule that matches is always among the candidates, and candidates come in file order.
 
@@ -67,7 +67,7 @@ struct FilingOption {
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Index {
-    /// Filed nowhere: to be asked always.
+    /// Rules that are filed nowhere, so every request checks them.
     always: Vec<u32>,
     fields: Vec<(FieldId, FieldIndex)>,
 }
@@ -116,7 +116,7 @@ impl Index {
             };
             for place in places {
                 let rules = filed.entry(*field).or_default().entry(place.clone()).or_default();
-                // One of several equal values.
+                // Filed by one value out of several.
                 if rules.last() != Some(&number) {
                     rules.push(number);
                 }
@@ -138,7 +138,7 @@ impl Index {
         }
         if !found.several.is_empty() {
             found.several.sort_unstable();
-            // A rule may be filed under several values, of which nested ones may fit at once.
+            // A rule may be filed under several values. If they are nested, a request may find it more than once.
             found.several.dedup();
         }
     }
@@ -190,7 +190,7 @@ fn options(rule: &Entry<'_>) -> Vec<FilingOption> {
     by_value.chain(required.chain(rule.by).map(present)).collect()
 }
 
-/// Where all values that a matcher holds of are found; `None` when they may be anywhere.
+/// The places of all values that a matcher accepts; `None` if they may be anywhere.
 fn places(matcher: &Matcher) -> Option<Vec<Place>> {
     match matcher {
         Matcher::Equal(text) => Some(vec![Place::Equal(text.clone())]),

@@ -60,9 +60,9 @@ pub enum Matcher {
     Number(NumberRange),
     /// An address in a range.
     Address(AddressMatcher),
-    /// Of this shape.
+    /// A text that matches this glob.
     Glob(Glob),
-    /// Found by this regular expression.
+    /// A text in which this regular expression finds a match.
     Regex(Arc<Regex>),
     /// In the list of this name.
     List(Box<str>),
@@ -82,7 +82,7 @@ impl AddressMatcher {
         AddressRange::parse(text).map(|range| range.map(AddressMatcher)).map_err(|error| error.expected)
     }
 
-    /// From the first address of one to the last of another; `None` if they are of two families or the wrong way round.
+    /// From the first address of one range to the last of another; `None` if the families differ or the order is wrong.
     pub fn up_to(&self, other: &AddressMatcher) -> Option<AddressMatcher> {
         self.0.up_to(&other.0).map(AddressMatcher)
     }
@@ -128,7 +128,7 @@ impl Matcher {
         self.leaves().into_iter().filter_map(|leaf| if let Matcher::List(name) = leaf { Some(&**name) } else { None })
     }
 
-    /// The matchers that it is made of: the items of a list, and what a `!` stands before.
+    /// The matchers inside this one: the items of a list, or the matcher after a `!`.
     pub(crate) fn leaves(&self) -> Vec<&Matcher> {
         match self {
             Matcher::Not(inner) => inner.leaves(),
@@ -200,7 +200,7 @@ pub(crate) fn is_name(text: &str) -> bool {
 }
 
 impl Matcher {
-    /// Its items, one of which is enough, each as it is written; that of a matcher that is no list is the matcher itself.
+    /// The items of a list, each as it is written; one match is enough. A matcher that is not a list is its only item.
     pub(crate) fn alternatives(&self) -> Vec<Box<str>> {
         match self {
             Matcher::OneOf(matchers) => matchers.iter().flat_map(Matcher::alternatives).collect(),
@@ -233,7 +233,7 @@ impl fmt::Display for Matcher {
     }
 }
 
-/// A matcher that cannot be: which part is wrong, what stands there, and what was expected instead.
+/// An invalid matcher: which part is wrong, its text, and what was expected.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{part} `{found}`: expected {expected}")]
 pub struct MatcherError {
@@ -251,7 +251,7 @@ impl MatcherError {
     }
 }
 
-/// What an error repeats of the input: enough to find it, never a megabyte.
+/// The part of the input that an error repeats: enough to find the place, and never a megabyte.
 pub(crate) fn shown(text: &str) -> String {
     const MAX_SHOWN_CHARS: usize = 40;
     match text.char_indices().nth(MAX_SHOWN_CHARS) {

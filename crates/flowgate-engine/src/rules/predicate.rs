@@ -19,7 +19,7 @@ pub(crate) enum Predicate {
     Present,
     Absent,
     Not(Box<Predicate>),
-    /// One of many texts (sorted), or what else there is.
+    /// One of many texts (sorted), or one of other predicates.
     OneOf {
         texts: Box<[Box<str>]>,
         others: Box<[Predicate]>,
@@ -32,7 +32,7 @@ pub(crate) enum Predicate {
 }
 
 impl Predicate {
-    /// The predicate that a matcher asks for; the name of the list that is not there otherwise.
+    /// The predicate of a matcher. The error is the name of a list that does not exist.
     pub(crate) fn compile<'m>(matcher: &'m Matcher, lists: &BTreeMap<String, Arc<List>>) -> Result<Predicate, &'m str> {
         Ok(match matcher {
             Matcher::Equal(text) => Predicate::Equal(text.clone()),
@@ -58,7 +58,7 @@ impl Predicate {
         })
     }
 
-    /// Whether it holds of a field: of its value, or of there being none.
+    /// Whether the predicate holds for a field's value, or for an absent field.
     pub(crate) fn holds(&self, value: Option<Value<'_, '_>>) -> bool {
         match value {
             Some(value) => self.holds_of(value),

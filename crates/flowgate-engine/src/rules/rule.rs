@@ -23,14 +23,15 @@ pub struct Rule {
     pub code: Option<i64>,
     /// A text for the caller.
     pub message: Option<Arc<str>>,
-    /// What the rule does while the store is away, where it differs from the store's setting.
+    /// What the rule does while the store is away; `None`: what the store's setting says.
     pub on_failure: Option<OnFailure>,
     /// The position as a number for the library.
     pub(crate) id: u32,
     /// How the limits of the rule behave together.
     pub(crate) flags: RuleFlags,
     pub(crate) checks: Box<[Check]>,
-    /// The numbers of the checks to make for a request for which the index names this rule. The others hold then.
+    /// The numbers of the checks that a request still needs after the index has named this rule. The other checks are
+    /// known to hold then.
     pub(super) unproven: Box<[usize]>,
     pub(super) subject: SubjectId,
     pub(super) limits: RuleLimits,
@@ -39,7 +40,7 @@ pub struct Rule {
     pub(super) by: Box<[Box<str>]>,
     /// Where the rule is written; `None`: not in a file.
     pub place: Option<RulePlace>,
-    /// What the rule has decided, as far as a service counts it.
+    /// The rule's decisions, if a service counts them.
     pub counters: Arc<RuleCounters>,
 }
 
@@ -61,7 +62,7 @@ pub(super) struct RuleBan {
 pub(crate) struct Check {
     pub(crate) field: FieldId,
     pub(crate) predicate: Predicate,
-    /// The condition as it was written, of a list each item: an explanation shows it.
+    /// The condition as it was written, for explanations: each item of a list.
     pub(crate) written: Box<[Box<str>]>,
 }
 

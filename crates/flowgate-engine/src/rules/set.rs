@@ -56,15 +56,15 @@ impl RuleSet {
         let counters: HashMap<&str, &Arc<RuleCounters>> =
             old.rules.iter().map(|rule| (rule.name(), &rule.counters)).collect();
         for rule in &mut self.rules {
-            // A set that is not in force yet owns its rules alone.
+            // A set that is not in force yet shares its rules with no other owner.
             if let (Some(counters), Some(rule)) = (counters.get(rule.name()), Arc::get_mut(rule)) {
                 rule.counters = Arc::clone(counters);
             }
         }
     }
 
-    /// A copy of which no rule denies: every rule is a shadow, except those that let requests pass at once. The copy
-    /// counts on the same counters, and its decisions add to the counts of the same rules.
+    /// A copy whose rules never deny: every rule is a shadow rule, except those that let requests pass at once. The
+    /// copy uses the same counters, and its decisions add to the counts of the same rules.
     #[must_use]
     pub fn shadowed(&self) -> RuleSet {
         let shadowed = |rule: &Arc<Rule>| {
@@ -115,19 +115,19 @@ impl RuleSet {
         self.index.find(values, candidates);
     }
 
-    /// As [`RuleSet::check`], of a rule that is among the candidates.
+    /// Like [`RuleSet::check`], for a rule that is among the candidates.
     // Inlined into the loop over the candidates.
     #[inline(always)]
     pub(crate) fn check_candidate(&self, rule: &Rule, values: &Values<'_>) -> Result<LimitListId, Mismatch> {
         self.check_conditions(rule.unproven.iter().copied(), rule, values)
     }
 
-    /// The limits that a rule applies to a request; none if it decides at once.
+    /// The limits that a rule applies to a request; an empty list if the rule decides at once.
     pub(crate) fn check(&self, rule: &Rule, values: &Values<'_>) -> Result<LimitListId, Mismatch> {
         self.check_conditions(0..rule.checks.len(), rule, values)
     }
 
-    /// As [`RuleSet::check`], with these of the conditions: the others are known to hold.
+    /// Like [`RuleSet::check`], but checks only these conditions: the others are known to hold.
     #[inline(always)]
     fn check_conditions(
         &self,

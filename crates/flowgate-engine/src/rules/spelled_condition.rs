@@ -38,7 +38,8 @@ impl Spelling {
         match self {
             Spelling::Path(paths) => paths.of_written(text),
             Spelling::Host => match normalized_host(text) {
-                // `*:443` asks for a port, which no host has left. Without it, every host would match.
+                // `*:443` names a port, and the gate removes ports from hosts. Without its port the condition would
+                // match every host, so it keeps the port and matches none.
                 host if text.contains('*') && host.bytes().all(|byte| b"*.".contains(&byte)) => text.to_owned(),
                 host => host.into_owned(),
             },
@@ -70,7 +71,7 @@ pub(crate) fn spelled(matcher: &Matcher, spelling: Spelling) -> Matcher {
         Matcher::Regex(regex) if spelling.ignores_case() => {
             let mut builder = RegexBuilder::new(regex.as_str());
             let builder = builder.case_insensitive(true).size_limit(MAX_REGEX_BYTES).dfa_size_limit(MAX_REGEX_BYTES);
-            // An expression that becomes too large stays as it is, and matches values in its own case.
+            // An expression that would become too large without case stays as it is, and matches only its own case.
             builder.build().map_or_else(|_| matcher.clone(), |regex| Matcher::Regex(regex.into()))
         }
         other => other.clone(),

@@ -11,7 +11,7 @@ use crate::key;
 /// The fields of a `by`, in the order of their names.
 #[derive(Clone, Debug)]
 pub(crate) struct SubjectFields {
-    /// What every subject begins with, hashed: up to the name of the first field.
+    /// The hash of the bytes that every subject begins with, up to the name of the first field.
     start: SubjectHasher,
     fields: Box<[FieldId]>,
 }
@@ -34,8 +34,8 @@ impl SubjectFields {
         self.fields.iter().copied()
     }
 
-    /// The subject of which these are the values. Each rule without `by` has a subject of its own, so that such rules spread
-    /// over the store.
+    /// The subject with these values. Each rule without `by` has a subject of its own, so that such rules spread over
+    /// the store.
     #[inline]
     fn subject(&self, rule: &Rule, rules: &RuleSet, values: &Values<'_>) -> Subject {
         let mut subject = self.start;
@@ -52,7 +52,7 @@ impl SubjectFields {
     }
 }
 
-/// The hash with further fields. Most subjects have one field, so it is kept apart.
+/// Adds further fields to the hash. A function of its own, because most subjects have one field.
 #[inline(never)]
 fn with_fields(mut subject: SubjectHasher, fields: &[FieldId], rules: &RuleSet, values: &Values<'_>) -> SubjectHasher {
     for field in fields {
@@ -66,7 +66,7 @@ fn with_fields(mut subject: SubjectHasher, fields: &[FieldId], rules: &RuleSet, 
 pub(crate) struct Subjects<'a, 'q> {
     rules: &'a RuleSet,
     values: &'a Values<'q>,
-    /// The first one that was asked for, mostly the only one.
+    /// The first subject that was asked for. Mostly it is the only one.
     first: Option<(SubjectId, Subject)>,
     others: SmallVec<[(SubjectId, Subject); 3]>,
 }

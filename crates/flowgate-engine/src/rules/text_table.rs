@@ -4,17 +4,18 @@
 //! Bound      The texts come from the policy, so a client chooses only what is looked up. A lookup hashes the text and
 //!            compares it with the few entries from its place on.
 
-/// Texts with a value each. A text lies at the place that its hash names, or at the next one that was free.
+/// Texts with a value each. A text is at the place that its hash names, or at the next place that was free.
 #[derive(Clone, Debug)]
 pub(crate) struct TextTable<T> {
-    /// A power of two of places, or none. From half to three quarters of them are free once it has grown, so that a search is short.
+    /// The number of places is a power of two, or 0. After the table has grown, half to three quarters of the places
+    /// are free, so that a search is short.
     places: Box<[Option<Entry<T>>]>,
     length: usize,
 }
 
 #[derive(Clone, Debug)]
 struct Entry<T> {
-    /// The last bytes of the text, which are all of most texts.
+    /// The last eight bytes of the text. Most texts have no more.
     end: u64,
     text: Box<str>,
     value: T,
@@ -55,7 +56,7 @@ impl<T> TextTable<T> {
         self.put(Entry { end: last_bytes(text.as_bytes()), text, value });
     }
 
-    /// Puts an entry at a free place, of which there is one.
+    /// Puts an entry at the next free place. The table always has one.
     fn put(&mut self, entry: Entry<T>) {
         let last = self.places.len() - 1;
         let mut place = first_place(entry.text.as_bytes(), entry.end) & last;
@@ -71,7 +72,7 @@ impl<T> TextTable<T> {
     }
 }
 
-/// Where a text lies if that place was free, in a table of any size. The upper half of the hash is spread more evenly than the
+/// The place of a text if that place was free. Uses the upper half of the hash, which is spread more evenly than the
 /// lower half.
 #[inline(always)]
 fn first_place(bytes: &[u8], end: u64) -> usize {

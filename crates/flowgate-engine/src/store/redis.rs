@@ -1,10 +1,10 @@
 //! Redis as the store: what to ask of it, and what its answers mean. Connections are the server's.
 //!
 //! Rule       One script call decides a request: all its limits and bans, all or nothing, at Redis's own time. The
-//!            script counts and answers with the states that it found; the decision is derived from those here, by the
-//!            functions that decide in memory.
-//!            So does one call for several requests that pass together or not at all.
-//! Invariant  A plan that awaits its reply owns its data and may cross threads.
+//!            script counts and answers with the states that it found. From these states this module derives the
+//!            decision, with the functions that decide in memory. One call also decides several requests that pass
+//!            together or not at all. Invariant A plan that waits for its reply owns its data and may move to another
+//!            thread.
 //!
 //! ```text
 //! OwnedPlan::new(rules, plan, request)

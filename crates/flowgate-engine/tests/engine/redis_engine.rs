@@ -161,7 +161,7 @@ pub(crate) fn numbers(connection: &mut redis::Connection, call: &ScriptCall) -> 
     numbers_and_unreadable(connection, call).0
 }
 
-/// As [`numbers`], and how many values could not be read.
+/// Like [`numbers`], and how many values could not be read.
 pub(crate) fn numbers_and_unreadable(connection: &mut redis::Connection, call: &ScriptCall) -> (Vec<i64>, usize) {
     let mut reply = match eval(connection, call) {
         redis::Value::BulkString(packed) => unpacked(&packed).unwrap(),

@@ -1,5 +1,5 @@
-//! Actions that are probably meant otherwise: a mistyped word denies as any word does, and a permission that stands below
-//! every limit spares nothing.
+//! Actions that are probably mistakes. A mistyped word still denies, because every unknown word denies. A rule that
+//! allows has no effect below all limits.
 
 use crate::config::message::coded;
 use crate::config::report::Report;

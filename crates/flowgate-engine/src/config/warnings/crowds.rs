@@ -92,7 +92,7 @@ fn length(period: Period) -> Span {
     period.length().unwrap_or(Span::MAX)
 }
 
-/// The count of a limit over a long period, where it is small.
+/// The count of a limit with a long period, if the count is small.
 fn small_count(limit: &Limit) -> Option<u64> {
     let rate = limit.rate().filter(|rate| is_long(rate.period()))?;
     // Requests that wait count, too.

@@ -15,7 +15,7 @@ use crate::rules::{Limits, RuleDef};
 /// The fields of gateways and logs that have one name.
 const FIELDS: [&str; 7] = ["ip", "method", "host", "path", "user", "status", "ua"];
 
-/// The beginnings of those with a name of the client's.
+/// The prefixes of fields whose name continues with a name that the client chooses.
 const PREFIXES: [&str; 2] = ["header.", "query."];
 
 /// What other systems call a field, as [`squashed`] writes it.
@@ -53,7 +53,7 @@ pub(super) fn find(report: &mut Report, rule: &RuleDef, places: &Places) {
     }
 }
 
-/// The field of gateways and logs that a name probably means; `None` if it is one, or like none of them.
+/// The field of gateways and logs that a name probably means; `None` if the name is such a field, or resembles none.
 fn meant(name: &str) -> Option<String> {
     let is_prefixed = PREFIXES.iter().any(|prefix| name.starts_with(prefix));
     if FIELDS.contains(&name) || is_prefixed {
@@ -72,7 +72,7 @@ fn meant(name: &str) -> Option<String> {
     Some((*field).to_owned())
 }
 
-/// A name in lower case, without what divides its words: `Remote-Addr` and `remote_addr` are one.
+/// A name in lower case and without separators between words: `Remote-Addr` and `remote_addr` give the same text.
 fn squashed(name: &str) -> String {
     name.chars().filter(|c| !matches!(c, '_' | '-')).flat_map(char::to_lowercase).collect()
 }

@@ -17,7 +17,7 @@ pub(super) fn find(report: &mut Report, rule: &RuleDef, places: &Places, spellin
     }
 }
 
-/// Reports conditions that no path fits: for want of a slash in front, or for a query.
+/// Reports conditions that match no path, because the slash at the start is missing or because they contain a query.
 pub(super) fn find_unfit(report: &mut Report, rule: &RuleDef, places: &Places) {
     for (condition, &at) in rule.when.iter().zip(&places.when).filter(|(condition, _)| condition.field == PATH_FIELD) {
         for leaf in condition.matcher.leaves() {
@@ -32,7 +32,7 @@ fn find_without_slash_in(report: &mut Report, matcher: &Matcher, at: Location) {
         Matcher::Equal(text) if !text.starts_with('/') => (text.to_string(), format!("/{text}")),
         Matcher::Glob(glob) => match glob.to_string() {
             text if text.starts_with("**") || text.trim_start_matches('*').starts_with('/') => return,
-            // `*` takes no slash.
+            // `*` does not match a slash.
             text if text.starts_with('*') => (text.clone(), format!("*{text}")),
             text => (text.clone(), format!("/{text}")),
         },
@@ -64,7 +64,7 @@ fn find_query_in(report: &mut Report, matcher: &Matcher, at: Location) {
     }
 }
 
-/// Whether all that fits the rest of a regular expression certainly begins with a letter or a digit.
+/// Whether every text that matches the rest of a regular expression begins with a letter or a digit.
 fn begins_with_name(pattern: &str) -> bool {
     let mut chars = pattern.chars();
     chars.next().is_some_and(|first| first.is_ascii_alphanumeric())
@@ -84,7 +84,7 @@ fn look_at(report: &mut Report, matcher: &Matcher, places: &Places, spelling: Pa
                 report.warning(places.name, message).hint(HINT).done();
             }
         }
-        // Another alternative may have another end.
+        // Other alternatives of the expression may end differently, so nothing is certain.
         Matcher::Regex(regex) if spelling.ignores(PathPart::TrailingSlash) => {
             let written = regex.as_str();
             if written.ends_with("/$") && written != "^/$" && !written.contains(['|', '\\']) {

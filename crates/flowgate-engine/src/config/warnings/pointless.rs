@@ -40,8 +40,8 @@ fn is_pointless(limit: &Limit, stricter: &Limit, rule: &RuleDef) -> bool {
     let (Some(limit), Some(stricter)) = (Promise::from_limit(limit), Promise::from_limit(stricter)) else {
         return false;
     };
-    // Denied requests that count exceed what the stricter limit admits. Then only two limits of a kind stay in step,
-    // and a sliding window only with one that is at least as long.
+    // If denied requests count, the counters exceed what the stricter limit admits. The comparison is then certain only
+    // for two limits of the same algorithm of which the stricter one has at least as long a period.
     if rule.count_denied && (stricter.algorithm != limit.algorithm || stricter.period < limit.period) {
         return false;
     }
@@ -51,7 +51,7 @@ fn is_pointless(limit: &Limit, stricter: &Limit, rule: &RuleDef) -> bool {
                 <= u128::from(limit.micros) * u128::from(stricter.period);
             slower && stricter.burst <= limit.burst
         }
-        // On the same grid both see the same window.
+        // Both limits have windows on the same grid, so both count in the same window.
         Algorithm::Sliding if stricter.is_on_grid_of(&limit) => stricter.count <= limit.count,
         Algorithm::Sliding => {
             let span = limit.period + limit.held_too_long();

@@ -68,7 +68,8 @@ fn implies(known: &Matcher, wanted: &Matcher) -> bool {
         (Matcher::Address(AddressMatcher(inner)), Matcher::Address(AddressMatcher(outer))) => outer.encloses(inner),
         (Matcher::Number(_) | Matcher::Address(_) | Matcher::List(_), Matcher::Present) => true,
         (Matcher::List(known), Matcher::List(wanted)) => known == wanted,
-        // The same text has the same meaning. `Equal` is handled above, so a literal is not taken for a form.
+        // Equal texts have equal meanings. `Equal` was handled above, so neither text is a literal that only looks like
+        // another form.
         (_, Matcher::Equal(_)) => false,
         _ => known.to_string() == wanted.to_string(),
     }
@@ -149,7 +150,7 @@ mod tests {
         let one_of = |texts: &[&str]| Matcher::OneOf(texts.iter().map(|text| Matcher::equal(*text)).collect());
         assert!(implies(&one_of(&["x", "y"]), &one_of(&["z", "y", "x"])));
         assert!(!implies(&one_of(&["x", "y"]), &Matcher::equal("x")));
-        // A literal that looks like a form is not that form.
+        // A literal text that looks like another form (`eq = "*x"`) is compared as a literal.
         assert!(!implies(&Matcher::Present, &Matcher::equal("*")));
     }
 }

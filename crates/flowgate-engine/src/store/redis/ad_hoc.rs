@@ -26,10 +26,10 @@ pub fn lifetime(pttl: i64) -> Option<Span> {
     u64::try_from(pttl).ok().filter(|millis| *millis > 0).map(Span::from_millis)
 }
 
-/// A limit without a rule that awaits its reply.
+/// A question about a limit without a rule that waits for its reply.
 #[derive(Clone, Debug)]
 pub struct PreparedLimit {
-    /// What is asked.
+    /// The question.
     pub op: Op,
     cost: u64,
     limit: Limit,
@@ -42,7 +42,7 @@ impl PreparedLimit {
         PreparedLimit { op, cost: call.cost, limit: call.limit.clone(), tag: keys::ad_hoc(call.key) }
     }
 
-    /// The same for another store.
+    /// The same question for another store.
     pub fn ad_hoc<'a>(&'a self, key: AdHocKey<'a>) -> AdHoc<'a> {
         AdHoc { key, limit: &self.limit, cost: self.cost }
     }
@@ -100,7 +100,7 @@ impl RedisQuestion for PreparedLimit {
     }
 }
 
-/// A call of `CL.THROTTLE` that awaits its reply.
+/// A question of `CL.THROTTLE` that waits for its reply.
 #[derive(Clone, Debug)]
 pub struct PreparedThrottle {
     throttle: Throttle,
@@ -115,8 +115,7 @@ impl PreparedThrottle {
 
     /// What follows from the reply.
     ///
-    /// # Errors
-    /// When it is not the script's.
+    /// # Errors If the reply is not the script's.
     pub fn conclude(&self, reply: &[i64]) -> Result<Result<ThrottleReply, ThrottleError>, ReplyError> {
         if let [-2] = reply {
             return Ok(Err(OtherAlgorithm.into()));
@@ -160,7 +159,7 @@ impl RedisQuestion for PreparedThrottle {
     }
 }
 
-/// Redis's time and what was owed until when, from the reply of `throttle.lua`.
+/// Redis's time and the instant until which the key was in debt, from the reply of `throttle.lua`.
 fn times(reply: &[i64]) -> Result<(Time, Time), ReplyError> {
     let [seconds, nanos, tat_seconds, tat_nanos] = *reply else { return Err(ReplyError::Malformed) };
     let time = |seconds: i64, nanos: i64| {

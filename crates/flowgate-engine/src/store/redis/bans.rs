@@ -23,10 +23,10 @@ const MAX_BANS_IN_REPLY: u64 = 256;
 /// The longest ban, about 140 years: every instant stays a whole number of microseconds below 2^53.
 const LONGEST_BAN: Span = Span::from_micros(1 << 52);
 
-/// How to call the script about bans.
+/// How to call the script of bans.
 #[derive(Clone, Copy, Debug)]
 pub struct BanCall<'a> {
-    /// Before every key.
+    /// The prefix of every key.
     pub prefix: &'a str,
     /// Whose clock decides.
     pub time: ScriptTime,
@@ -68,8 +68,7 @@ impl BanCall<'_> {
 
     /// Lifts the ban of a field's value, if it is the one of that id.
     ///
-    /// # Errors
-    /// When nothing could be banned by that value.
+    /// # Errors If no ban could have that value.
     pub fn lift(self, field: &str, value: &str, id: Option<BanId>) -> Result<ScriptCall, BanOrderError> {
         let name = target_name(field, value)?;
         let mut call = self.start(b"del");
@@ -131,18 +130,18 @@ impl ChangeReply {
 struct Page {
     now: Time,
     epoch: String,
-    /// It has the changes after this version,
+    /// The page has the changes after this version.
     from: u64,
-    /// ..up to this one.
+    /// The page has the changes up to this version.
     version: u64,
     floor: u64,
-    /// The reading starts anew: what the copy has and no page brings is gone.
+    /// The reading starts anew: a ban of the copy that no page has is gone.
     whole: bool,
     more: bool,
     changes: Vec<Change>,
 }
 
-/// What has become of a target.
+/// The new state of a target.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Change {
     name: String,

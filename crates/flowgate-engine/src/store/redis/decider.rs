@@ -1,4 +1,4 @@
-//! What decides where the counters live in Redis.
+//! The decider's functions for counters in Redis.
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ impl Decider {
         plan.conclude(at)
     }
 
-    /// As [`Decider::decide_owned`], for several requests, each under its own limits; `denied` if something else denies
+    /// Like [`Decider::decide_owned`], for several requests, each under its own limits. `denied`: something else denies
     /// all of them.
     pub fn decide_joint_owned<'r>(
         &self,
@@ -42,13 +42,13 @@ impl Decider {
         self.decide_joint_plan(plan, requests.iter(), at)
     }
 
-    /// As [`Decider::decide_owned`], why a `peek` is decided as it is.
+    /// Like [`Decider::decide_owned`], but explains the decision of a `peek`.
     pub fn explain_owned(&self, plan: &OwnedPlan, limits: &RuleSet, request: &Request<'_>, at: Reading) -> Explanation {
         self.explain_plan(plan.under(limits, at), request, at)
     }
 
-    /// The calls that forget all that matching rules have counted for the request's subjects, bans included: one for
-    /// each subject. Afterwards, a `peek` of 0 tells how things stand.
+    /// The calls that forget everything that matching rules have counted for the request's subjects, including bans:
+    /// one call for each subject. A `peek` of cost 0 afterwards gives the answer of the reset.
     pub fn reset_calls_by(
         &self,
         rules: &RuleSet,
@@ -84,7 +84,7 @@ impl Decider {
         self.note_new_bans(&conclusion.new_bans, request);
     }
 
-    /// As [`Decider::note_conclusion`]; `request` gives the request of a part.
+    /// Like [`Decider::note_conclusion`]; `request` gives the request of a part.
     pub fn note_joint_conclusion<'q>(&self, conclusion: &JointConclusion, request: impl Fn(usize) -> Request<'q>) {
         for (part, new_bans) in conclusion.new_bans.iter().enumerate() {
             self.note_new_bans(new_bans, || request(part));
@@ -114,7 +114,7 @@ impl Decider {
         }
     }
 
-    /// Strikes a ban that a rule has imposed from the list: its record was deleted.
+    /// Removes a ban by a rule from the list after its record was deleted.
     pub fn strike_rule_ban(&self, id: BanId, now: Time) {
         self.imposed.take(id, now);
     }

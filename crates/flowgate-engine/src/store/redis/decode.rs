@@ -12,16 +12,16 @@ pub enum ReplyError {
     /// The key holds the state of another algorithm. Nothing has changed.
     #[error("this counter belongs to a limit of another algorithm")]
     OtherAlgorithm,
-    /// Not the script's.
+    /// The reply is not the script's.
     #[error("the reply is not that of the script")]
     Malformed,
 }
 
-/// What a script says at the end of its reply for each value that it cannot read and takes as absent.
+/// A script adds this text to the end of its reply for each value that it cannot read and takes as absent.
 const UNREADABLE: i64 = -3;
 
-/// Takes from the end of a reply what it says of values that cannot be read: how many there were. They count as absent,
-/// so the rest of the reply is a decision like any other.
+/// Removes the notes about unreadable values from the end of a reply, and returns their number. Such values count as
+/// absent, so the rest of the reply is a normal decision.
 pub fn take_unreadable(reply: &mut Vec<i64>) -> usize {
     let rest = reply.iter().rposition(|number| *number != UNREADABLE).map_or(0, |last| last + 1);
     let unreadable = reply.len() - rest;
@@ -60,7 +60,7 @@ impl<'a> Reply<'a> {
         }
     }
 
-    /// A reply must have been read to its end.
+    /// Checks that the reply was read to its end.
     pub(super) fn close(mut self) -> Result<(), ReplyError> {
         self.numbers.next().map_or(Ok(()), |_| Err(ReplyError::Malformed))
     }

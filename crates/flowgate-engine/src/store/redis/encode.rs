@@ -27,10 +27,10 @@ use flowgate::{Limit, MAX_COUNT, Op, RuleFlags, Time};
 use super::keys::CounterName;
 use super::script::Parts;
 
-/// What the script reads of every limit: the name, the letter and seven terms.
+/// The script reads this many cells of every limit: the name, the letter and seven terms.
 const LIMIT_BYTES: usize = 9 * 8;
 
-/// What precedes the first limit: the head of the call and of its first rule.
+/// The cells before the first limit: the head of the call and of its first rule.
 const BEFORE_LIMITS: usize = 8 * 8;
 
 pub(super) const NANOS_PER_SECOND: i64 = 1_000_000_000;
@@ -53,7 +53,7 @@ impl ScriptTime {
     }
 }
 
-/// What is asked of every counter.
+/// The operation, the cost and the time, which are the same for every counter.
 #[derive(Clone, Copy)]
 pub(super) struct Ask {
     pub(super) op: Op,
@@ -62,7 +62,7 @@ pub(super) struct Ask {
 }
 
 impl Ask {
-    /// What costs nothing changes nothing.
+    /// The operation's number in the script. A request of cost 0 changes nothing, so it is a peek.
     fn number(self) -> u64 {
         if self.cost == 0 { 2 } else { self.op_number() }
     }
@@ -79,12 +79,13 @@ impl Ask {
         }
     }
 
-    /// The same question to the library, at about the time of Redis.
+    /// The same question for the library, at about Redis's time.
     pub(super) fn around(self, around: Time) -> flowgate::Ask {
         flowgate::Ask::new(self.op, self.cost, around)
     }
 
-    /// One more than can be counted is as good as any number that never passes.
+    /// The cost in units that the script can count. A take of more units than can be counted never passes, so
+    /// `MAX_COUNT + 1` stands for all of them.
     fn units(self) -> u64 {
         match self.op {
             Op::Record | Op::Refund => self.cost.min(MAX_COUNT),
@@ -96,7 +97,7 @@ impl Ask {
 /// The argument of a call, cell by cell.
 pub(super) struct Cells<'a> {
     bytes: &'a mut Vec<u8>,
-    /// Where the last limit begins; without one, where the first would.
+    /// The position of the last limit; without a limit, the position of the first one.
     last_limit: usize,
 }
 
@@ -106,7 +107,7 @@ impl Cells<'_> {
         args.write(|bytes| write(&mut Cells::on(bytes)));
     }
 
-    /// Further cells behind those of `bytes`.
+    /// Appends cells to those of `bytes`.
     pub(super) fn on(bytes: &mut Vec<u8>) -> Cells<'_> {
         Cells { last_limit: bytes.len() + BEFORE_LIMITS, bytes }
     }
@@ -190,7 +191,7 @@ impl Arguments for Cells<'_> {
     }
 
     fn number(&mut self, number: u64) {
-        // Every number is below 2^53, so the double is exact.
+        // All numbers are below 2^53, so the double is exact.
         self.double(number as f64);
     }
 
@@ -199,11 +200,11 @@ impl Arguments for Cells<'_> {
     }
 }
 
-/// What a rule has to do with bans.
+/// Whether a rule bans.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Bans {
     No = 0,
     Yes = 1,
-    /// Only a ban in force matters.
+    /// The rule starts no ban, but a ban that it has imposed earlier on the subject counts.
     Watched = 2,
 }

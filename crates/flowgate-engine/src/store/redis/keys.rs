@@ -9,10 +9,10 @@
 //! fg:{bans}                    the bans by hand
 //! ```
 //!
-//! Rule       What stands in braces is the hash tag: all counters of a subject live in one slot of a cluster. A counter
-//!            is named by what stays the same when its limit is edited, as in memory (see [`key`](crate::key)): eight
-//!            letters, 48 bits of the SHA-256 of `reply:sliding:60s:0`, or of `reply:ban`.
-//! Invariant  Different things have different names: every byte that has a meaning in a name, or does not print, is
+//! Rule       The text in braces is the hash tag: all counters of a subject are in one slot of a cluster. A counter is
+//!            named by what stays the same when its limit is edited, as in memory (see [`key`](crate::key)): eight
+//!            letters, 48 bits of the SHA-256 of `reply:sliding:60s:0`, or of `reply:ban`. Invariant Different subjects
+//!            and counters have different names: every byte that has a meaning in a name, or cannot be printed, is
 //!            escaped as `%XX`. A tag longer than [`MAX_TAG`] becomes `h:` and 128 bits of its SHA-256.
 
 use std::io::Write;
@@ -26,7 +26,7 @@ use crate::key::identity;
 /// The longest hash tag that is written out.
 pub(super) const MAX_TAG: usize = 160;
 
-/// Room for most tags.
+/// The initial capacity of a tag in bytes, enough for most tags.
 const USUAL_TAG_BYTES: usize = 64;
 
 /// The name of a counter among those of its subject.
@@ -63,11 +63,11 @@ pub(super) fn ad_hoc(key: AdHocKey<'_>) -> Vec<u8> {
     let mut tag = Vec::with_capacity(USUAL_TAG_BYTES);
     tag.push(b'k');
     if key.database != Database::default() {
-        // A vector takes whatever is written.
+        // Writing to a vector does not fail.
         _ = write!(tag, "{}", key.database.number());
     }
     tag.push(b':');
-    // Nothing follows, so a colon has no meaning here; most keys have some.
+    // Nothing follows, so a colon has no meaning here and is not escaped. Most keys have colons.
     for part in key.bytes.split_inclusive(|byte| *byte == b':') {
         let (text, colon) = part.strip_suffix(b":").map_or((part, false), |text| (text, true));
         escape(&mut tag, text);
@@ -137,7 +137,7 @@ fn bounded(tag: Vec<u8>) -> Vec<u8> {
     }
     let mut short = b"h:".to_vec();
     for byte in &Sha256::digest(&tag)[..16] {
-        // A vector takes whatever is written.
+        // Writing to a vector does not fail.
         _ = write!(short, "{byte:02x}");
     }
     short

@@ -28,7 +28,7 @@ use crate::rules::{NamedLimit, Rule, RuleSet};
 
 pub use joint::{JointConclusion, OwnedJointPlan};
 
-/// A plan that awaits its reply.
+/// A plan that waits for its reply.
 #[derive(Clone, Debug)]
 pub struct OwnedPlan {
     rules: Arc<RuleSet>,
@@ -37,7 +37,7 @@ pub struct OwnedPlan {
     op: Op,
     /// The hash tag of each group.
     tags: Parts,
-    /// The group of each step; `None` where Redis has no say.
+    /// The group of each step; `None` if Redis decides nothing in the step.
     groups: SmallVec<[Option<u32>; 2]>,
 }
 
@@ -81,7 +81,7 @@ impl From<Option<usize>> for Which {
 }
 
 impl Plan<'_> {
-    /// Whether Redis has a say in the plan: some limit of it has a counter, or some rule of it bans.
+    /// Whether Redis is needed to decide the plan: a limit has a counter, or a rule bans.
     pub fn asks_redis(&self) -> bool {
         let rules = self.rules;
         self.evaluation.steps.iter().any(|step| is_asked(rules.rule(step.rule), rules.limits(step.limits)))
@@ -102,7 +102,7 @@ impl OwnedPlan {
                 groups.push(None);
                 continue;
             }
-            // Equal subjects have equal hashes, and those of different subjects differ.
+            // Two steps have the same subject exactly if their hashes are equal.
             let mut before = evaluation.steps[..index].iter().zip(&groups);
             let same = before.find_map(|(before, group)| group.filter(|_| before.subject == step.subject));
             let group = same.unwrap_or_else(|| {
@@ -114,7 +114,7 @@ impl OwnedPlan {
         OwnedPlan { rules: Arc::clone(rules), evaluation, op, tags, groups }
     }
 
-    /// What is asked, as it was asked.
+    /// The operation that the caller asked for.
     pub fn op(&self) -> Op {
         self.evaluation.asked
     }
@@ -132,14 +132,14 @@ impl OwnedPlan {
         Plan::from_evaluation(&self.rules, rules, evaluation)
     }
 
-    /// The hits of the plan, unasked.
+    /// The hits of the plan, before a store has decided them.
     pub fn hits(&self) -> Hits<'_> {
         let (mut hits, mut bans) = (Hits::new(), BanHits::new());
         self.evaluation.steps.iter().for_each(|step| Evaluation::hit(step, &self.rules, &mut hits, &mut bans));
         hits
     }
 
-    /// The decision, where Redis has no say in it.
+    /// The decision, if Redis is not needed.
     pub fn at_once(&self, now: Time) -> Option<Decision> {
         (self.groups() == 0).then(|| self.under(&self.rules, now.into()).conclude(now))
     }
@@ -166,7 +166,7 @@ impl OwnedPlan {
     /// The decision that follows from the reply to the call of the whole plan, or from those to the calls of all groups.
     ///
     /// # Errors
-    /// As [`OwnedPlan::read`].
+    /// The same as for [`OwnedPlan::read`].
     pub fn conclude(&self, replies: &[&[i64]]) -> Result<Conclusion, ReplyError> {
         self.read(replies, |outcomes, now| self.conclusion(outcomes, now))
     }
@@ -174,7 +174,7 @@ impl OwnedPlan {
     /// What [`Decider::explain_by`](crate::Decider::explain_by) answers, from the replies for a `peek`.
     ///
     /// # Errors
-    /// As [`OwnedPlan::read`].
+    /// The same as for [`OwnedPlan::read`].
     pub fn explain(&self, request: &Request<'_>, replies: &[&[i64]]) -> Result<Explanation, ReplyError> {
         self.read(replies, |outcomes, now| Explanation::new(request, outcomes, now))
     }
@@ -210,12 +210,12 @@ impl OwnedPlan {
         Conclusion { decision: outcomes.conclude(now.into()), new_bans }
     }
 
-    /// The steps of a part of the plan in which Redis has a say, each with its group.
+    /// The steps of a part of the plan that Redis decides, each with its group.
     fn asked_steps(&self, which: Which) -> impl Iterator<Item = (u32, &Step)> {
         self.steps(which).filter_map(|(group, step)| Some((group?, step)))
     }
 
-    /// Writes the keys of the subjects of a part of the plan; their number.
+    /// Writes the keys of the subjects of a part of the plan, and returns their number.
     fn write_keys(&self, call: &mut ScriptCall, which: Which, prefix: &str) -> usize {
         let groups = match which {
             Which::All => 0..self.groups(),
@@ -268,7 +268,7 @@ impl OwnedPlan {
         Ok(decided)
     }
 
-    /// As [`OwnedPlan::decide`], in place: hits are large.
+    /// Like [`OwnedPlan::decide`], but writes the outcomes in place, because hits are large.
     fn decide_into<'r>(
         &'r self,
         decided: &mut PartOutcomes<'r>,
@@ -310,7 +310,7 @@ impl OwnedPlan {
         Ok(())
     }
 
-    /// Decides each group, and puts the outcomes together.
+    /// Decides each group, and joins the outcomes.
     fn decide_groups(&self, replies: &[&[i64]]) -> Result<PartOutcomes<'_>, ReplyError> {
         let decide = |group: usize, denied: bool, reply: &[i64]| {
             let op = if denied && takes(self.op) { Op::Deny } else { self.op };
@@ -322,7 +322,7 @@ impl OwnedPlan {
         for (group, step) in self.steps(Which::All) {
             let (first_hit, first_ban) = (hits.len(), bans.len());
             Evaluation::hit(step, &self.rules, &mut hits, &mut bans);
-            // What Redis has no say in passes.
+            // Steps that Redis does not decide pass.
             let Some(decided) = group.map(|group| &groups[group as usize]) else { continue };
             decided.settle(step, &mut hits[first_hit..], &mut bans[first_ban..]);
         }
@@ -361,7 +361,7 @@ impl RedisQuestion for OwnedPlan {
     }
 }
 
-/// What a part of a plan has decided by itself.
+/// The outcomes of one part of a plan.
 #[derive(Default)]
 struct PartOutcomes<'r> {
     denied: bool,
@@ -390,7 +390,8 @@ pub(super) fn tag(rules: &RuleSet, rule: &Rule, request: &Request<'_>) -> Vec<u8
     keys::subject(fields.map(|name| (name, request.counted(name).unwrap_or_default())))
 }
 
-/// Whether Redis has a say in what a rule decides. A rule that bans may have banned under limits that it had before.
+/// Whether Redis is needed to decide a rule. A rule that bans needs Redis even without a counter, because it may have
+/// banned under earlier limits.
 fn is_asked(rule: &Rule, limits: &[NamedLimit]) -> bool {
     rule.ban().is_some() || limits.iter().any(|named| is_kept(&named.limit))
 }

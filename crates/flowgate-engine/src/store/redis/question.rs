@@ -1,5 +1,5 @@
-//! What every question to Redis has in common: its calls, in a cluster one for each group of counters, and what takes
-//! their charges back.
+//! The calls of a question to Redis: those that ask (in a cluster one for each group of counters), and those that undo
+//! charges.
 
 use flowgate::Time;
 
@@ -7,7 +7,7 @@ use super::decode::ReplyError;
 use super::encode::ScriptTime;
 use super::script::ScriptCall;
 
-/// A question that awaits its reply.
+/// A question that waits for its reply.
 pub trait RedisQuestion: Send + Sync {
     /// The number of groups, which is the number of calls that a cluster needs.
     fn groups(&self) -> usize {
@@ -18,8 +18,9 @@ pub trait RedisQuestion: Send + Sync {
     /// what Redis's clock says: at first this node's time, then what [`ReplyError::Around`] says.
     fn call(&self, group: Option<usize>, prefix: &str, time: ScriptTime, around: Time) -> ScriptCall;
 
-    /// The calls that undo what was charged to a request that is denied in the end, by the reply to the whole question
-    /// or by those to all groups (`None`: no reply that can be read). If all groups have passed there are none.
+    /// The calls that undo the charges of a request that is denied in the end. `replies` are the reply to the whole
+    /// question or those to all groups; `None` stands for a reply that is missing or cannot be read. If all groups have
+    /// passed, there are no such calls.
     fn undo_calls(&self, prefix: &str, time: ScriptTime, replies: &[Option<&[i64]>]) -> Vec<ScriptCall>;
 }
 

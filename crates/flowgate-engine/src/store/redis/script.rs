@@ -13,7 +13,7 @@ pub struct Script {
     pub sha1: LazyLock<String>,
 }
 
-/// Makes a script of files, one behind the other.
+/// Makes a script of several files, joined in order.
 macro_rules! script {
     ($($file:literal),*) => {
         Script::new(concat!($(include_str!($file)),*), || sha1(concat!($(include_str!($file)),*)))
@@ -24,13 +24,13 @@ macro_rules! script {
 pub static DECIDE: Script =
     script!("lua/start.lua", "lua/straight.lua", "lua/value.lua", "lua/log.lua", "lua/hits.lua", "lua/decide.lua");
 
-/// Decides several requests, all or none.
+/// Decides several requests, all or nothing.
 pub static JOINT: Script = script!("lua/start.lua", "lua/value.lua", "lua/log.lua", "lua/hits.lua", "lua/joint.lua");
 
 /// Answers `CL.THROTTLE`.
 pub static THROTTLE: Script = script!("lua/start.lua", "lua/throttle.lua");
 
-/// Rolls back.
+/// Rolls back charges.
 pub static UNDO: Script = script!("lua/start.lua", "lua/value.lua", "lua/log.lua", "lua/undone.lua", "lua/undo.lua");
 
 /// Forgets counters of a subject.
@@ -49,7 +49,7 @@ fn sha1(text: &str) -> String {
     sha1_smol::Sha1::from(text).digest().to_string()
 }
 
-/// What to hand to a script: its keys, which share a hash tag or belong to one node, and its arguments.
+/// The keys and the arguments of a script call. All keys have the same hash tag, or belong to the same server.
 #[derive(Clone, Debug)]
 pub struct ScriptCall {
     /// Which script.
@@ -74,7 +74,7 @@ impl ScriptCall {
     }
 }
 
-/// Some byte strings, one behind the other, all together below 4 GiB.
+/// Several byte strings in one buffer, together below 4 GiB.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Parts {
     bytes: Vec<u8>,
@@ -87,7 +87,7 @@ const USUAL_KEY_BYTES: usize = 96;
 const USUAL_ARGUMENT_BYTES: usize = 256;
 
 impl Parts {
-    /// With room for some bytes.
+    /// No byte strings yet, with room for `bytes` bytes.
     fn with_room(bytes: usize) -> Parts {
         Parts { bytes: Vec::with_capacity(bytes), ends: SmallVec::new() }
     }

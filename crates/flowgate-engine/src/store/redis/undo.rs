@@ -3,8 +3,8 @@
 //!
 //! Rule       The name of a charge is its time or its window. The script removes the charge while the counter still
 //!            holds it, and of a bucket's charge the part that has not leaked out. Later charges have other names.
-//! Rule       Undoing a charge to a bucket moves the charges behind it, but not their names. The script remembers that
-//!            beside the counter, and tells by when a charge was made whether it was moved.
+//! Rule       Undoing a charge to a bucket moves the later charges, but not their names. The script records the move
+//!            beside the counter. The time of a charge shows whether it was moved.
 
 use flowgate::portable::Arguments;
 use flowgate::{Ask, Hit, Op, Time};

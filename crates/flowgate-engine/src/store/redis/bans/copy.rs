@@ -19,7 +19,7 @@ use crate::store::redis::ReplyError;
 #[derive(Debug, Default)]
 pub struct BanCopy {
     epoch: String,
-    /// Whether `read` counts versions of this epoch. If not, all bans are to be read anew.
+    /// Whether `read` counts versions of `epoch`. If not, all bans are read anew.
     in_step: bool,
     pub(super) read: u64,
     pub(super) floor: u64,
@@ -27,7 +27,7 @@ pub struct BanCopy {
     own: HashMap<String, u64>,
     /// While the bans are read anew: the targets that have been read.
     anew: Option<HashSet<String>>,
-    /// What Redis's clock said in the reply that was taken in last.
+    /// Redis's time in the latest reply.
     pub redis_time: Time,
 }
 
@@ -39,7 +39,7 @@ impl BanCopy {
     /// Takes in a reply to [`BanCall::read`](super::BanCall::read). True when there is more to read.
     ///
     /// # Errors
-    /// When it is not the script's.
+    /// If the reply is not the script's.
     pub fn take_page(&mut self, decider: &Decider, reply: &[Vec<u8>]) -> Result<bool, ReplyError> {
         let page = Page::read(reply)?;
         let (bans, now) = (&decider.bans, page.now);
@@ -57,7 +57,7 @@ impl BanCopy {
         }
         bans.edit(now, |edit| page.changes.into_iter().for_each(|change| self.take_change(edit, change, page.version)));
         (self.read, self.floor) = (page.version, page.floor);
-        // A version is at or after the time of its change. One that Redis's clock has passed and the table has not
+        // A change has a version that is at or after its time. A version before Redis's time that the table has not
         // reached is lost.
         let upto = page.version.max((now.as_nanos() / 1000).saturating_sub(1));
         self.own.retain(|_, version| *version > upto);
@@ -89,7 +89,7 @@ impl BanCopy {
     /// Takes in a reply to [`BanCall::impose`](super::BanCall::impose).
     ///
     /// # Errors
-    /// When it is not the script's.
+    /// If the reply is not the script's.
     pub fn take_imposed(
         &mut self,
         decider: &Decider,
@@ -117,7 +117,7 @@ impl BanCopy {
     /// Takes in a reply to [`BanCall::lift`](super::BanCall::lift); true when there was such a ban.
     ///
     /// # Errors
-    /// When it is not the script's.
+    /// If the reply is not the script's.
     pub fn take_lifted(
         &mut self,
         decider: &Decider,
@@ -137,10 +137,10 @@ impl BanCopy {
         Ok(true)
     }
 
-    /// Notes a change of this node's own; false when something newer is known of the target.
+    /// Notes a change that this node has made. Returns false if a newer change of the target is known.
     fn take_own(&mut self, name: &str, changed: &ChangeReply) -> bool {
         if changed.epoch != self.epoch {
-            // Another table than the one that was read: all of it is read anew.
+            // Redis has another table than the one that was read, so all of it is read anew.
             *self = BanCopy { epoch: changed.epoch.clone(), redis_time: changed.now, ..BanCopy::default() };
         }
         if changed.version <= self.read || self.own.get(name).is_some_and(|own| *own > changed.version) {

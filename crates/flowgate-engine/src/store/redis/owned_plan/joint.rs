@@ -17,7 +17,7 @@ use crate::store::redis::encode::{Ask, Cells, ScriptTime};
 use crate::store::redis::question::{RedisQuestion, decide_groups, groups_to_undo};
 use crate::store::redis::script::{JOINT, ScriptCall};
 
-/// A joint plan that awaits its reply.
+/// A joint plan that waits for its reply.
 #[derive(Clone, Debug)]
 pub struct OwnedJointPlan {
     /// The plans of the requests, in order.
@@ -37,7 +37,7 @@ pub struct JointConclusion {
     pub(crate) new_bans: Vec<Vec<NewBan>>,
 }
 
-/// What a step, or one group of it, has decided.
+/// The outcomes of a step, or of one group of it.
 struct DecidedStep<'r> {
     denied: bool,
     now: Time,
@@ -45,7 +45,7 @@ struct DecidedStep<'r> {
 }
 
 impl JointPlan<'_> {
-    /// Whether Redis has a say in some part.
+    /// Whether Redis is needed to decide a part.
     pub fn asks_redis(&self) -> bool {
         self.parts.iter().any(Plan::asks_redis)
     }
@@ -75,7 +75,7 @@ impl OwnedJointPlan {
         OwnedJointPlan { is_denied: plan.is_denied(), groups, parts }
     }
 
-    /// As [`OwnedPlan::under`], with the rules of each part.
+    /// Like [`OwnedPlan::under`], with the rules of each part.
     pub fn under<'r>(&'r self, rules: impl Iterator<Item = &'r RuleSet>, at: Reading) -> JointPlan<'r> {
         JointPlan::new(self.parts.iter().zip(rules).map(|(part, rules)| part.under(rules, at)).collect())
     }
@@ -149,7 +149,7 @@ impl OwnedJointPlan {
         reply.close()?;
         let mut plan = flowgate::Plan::new(now);
         for (part, PartOutcomes { hits, bans, .. }) in self.parts.iter().zip(&mut parts) {
-            // The script tells the bans of parts that ask.
+            // The script reports bans only for parts that ask.
             let bans = if part.op().asks() { &mut bans[..] } else { &mut [] };
             plan.push(PlanPart { op: part.op(), cost: part.evaluation.cost, hits, bans });
         }
@@ -167,7 +167,7 @@ impl OwnedJointPlan {
         Ok(DecidedStep { denied, now, parts })
     }
 
-    /// Decides each group, and puts the outcomes together.
+    /// Decides each group, and joins the outcomes.
     fn decide_groups(&self, replies: &[&[i64]]) -> Result<DecidedStep<'_>, ReplyError> {
         let decide =
             |group: usize, denied: bool, reply: &[i64]| self.decide(Some(group), denied || self.is_denied, reply);
@@ -180,7 +180,7 @@ impl OwnedJointPlan {
                 let (first_hit, first_ban) = (hits.len(), bans.len());
                 Evaluation::hit(step, &part.rules, &mut hits, &mut bans);
                 let of_group = |locals: &Vec<Option<usize>>| locals[number] == local.map(|local| local as usize);
-                // What Redis has no say in passes.
+                // Steps that Redis does not decide pass.
                 let Some(group) = local.and_then(|_| self.groups.iter().position(of_group)) else { continue };
                 let decided = &groups[group].parts[number];
                 decided.settle(step, &mut hits[first_hit..], &mut bans[first_ban..]);
