@@ -24,7 +24,7 @@ impl Decision<'_> {
     /// Appends the members without braces, for an object that has further members.
     ///
     /// # Errors
-    /// As [`Decision::write_json`].
+    /// The same as for [`Decision::write_json`].
     pub fn write_members(&self, out: &mut Vec<u8>) -> io::Result<()> {
         // A new member of the decision fails to compile here.
         let Decision {

@@ -28,7 +28,7 @@ fn needs_escape(text: &[u8]) -> bool {
     words.iter().fold(escaped(last), |found, word| found | escaped(u64::from_ne_bytes(*word))) != 0
 }
 
-/// Eight bytes of 1.
+/// Eight bytes, each with the value 1.
 const ONES: u64 = u64::from_ne_bytes([1; 8]);
 
 /// Nonzero if one of the eight bytes of a word is a control character, a quote or a backslash.

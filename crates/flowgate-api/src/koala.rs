@@ -70,7 +70,7 @@ pub struct Job {
 pub struct CounterValue<'a> {
     /// 0: the call succeeded.
     pub err_no: i64,
-    /// Empty.
+    /// Always empty.
     pub err_msg: &'a str,
     /// The counter's value.
     pub cache_val: u64,
@@ -81,7 +81,7 @@ pub struct CounterValue<'a> {
 pub struct Counters<'a> {
     /// 0: the call succeeded.
     pub err_no: i64,
-    /// Empty.
+    /// Always empty.
     pub err_msg: &'a str,
     /// One entry for each rule.
     pub counters: Vec<RuleCounter>,

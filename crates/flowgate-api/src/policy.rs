@@ -70,7 +70,7 @@ pub struct PolicyRule<'a> {
     pub total: RuleTotals,
 }
 
-/// What must hold of a field.
+/// A condition on a field.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Condition<'a> {
     /// The field.

@@ -168,13 +168,13 @@ impl Client {
     }
 
     /// # Errors
-    /// As [`Client::post`].
+    /// The same as for [`Client::post`].
     pub(crate) fn get(&self, path: &str) -> anyhow::Result<Answer> {
         self.send(Method::GET, path, None)
     }
 
     /// # Errors
-    /// As [`Client::post`].
+    /// The same as for [`Client::post`].
     pub(crate) fn delete(&self, path: &str) -> anyhow::Result<Answer> {
         self.send(Method::DELETE, path, None)
     }

@@ -34,7 +34,7 @@ pub(crate) fn load(file: Option<&Path>, environment: &Environment) -> Result<Loa
     load_input(file.map_or(Input::Defaults, Input::File), environment, Purpose::Serve)
 }
 
-/// As [`load`], for a command that does not serve: certificates may be on another machine.
+/// Like [`load`], for a command that does not serve: certificates may be on another machine.
 ///
 /// # Errors
 /// The mistakes in the configuration.

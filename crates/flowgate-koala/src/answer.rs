@@ -13,11 +13,11 @@ use super::rules::KoalaRules;
 pub enum KoalaAsk {
     /// Which rule decides? Counts nothing.
     Browse,
-    /// As [`KoalaAsk::Browse`], and counts.
+    /// Like [`KoalaAsk::Browse`], and counts.
     BrowseAndCount,
     /// Which rules are exceeded? Counts nothing.
     Complete,
-    /// As [`KoalaAsk::Complete`], and counts.
+    /// Like [`KoalaAsk::Complete`], and counts.
     CompleteAndCount,
     /// Counts.
     Update,

@@ -115,7 +115,7 @@ impl KoalaFile {
     /// dicts, so the sender of a text cannot read a file by naming it as a dict.
     ///
     /// # Errors
-    /// As [`KoalaFile::load`].
+    /// The same as for [`KoalaFile::load`].
     pub fn check(&self, text: &str) -> Result<LoadedKoala, Report> {
         let input = Input::Text { name: &self.name, base: Path::new(""), text };
         let loaded = KoalaFile::load(input, self.tz.name()).map_err(Report::confined_to_text)?;
@@ -162,7 +162,7 @@ impl KoalaFile {
 /// Reads a configuration and the Koala rule file that it names: the mistakes of both are reported together.
 ///
 /// # Errors
-/// As [`load_with`].
+/// The same as for [`load_with`].
 pub fn load_config(
     input: Input<'_>,
     environment: impl IntoIterator<Item = (String, String)>,
@@ -171,7 +171,7 @@ pub fn load_config(
     load_with(input, environment, Options { rule_file: Some(read_rule_file), ..options })
 }
 
-/// As [`Config::from_toml`], with the Koala rule file that the configuration names.
+/// Like [`Config::from_toml`], with the Koala rule file that the configuration names.
 ///
 /// # Errors
 /// All mistakes that were found.

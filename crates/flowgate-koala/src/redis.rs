@@ -30,7 +30,7 @@ impl OwnedKoalaPlan {
     /// The answer that follows from the replies.
     ///
     /// # Errors
-    /// As [`OwnedPlan::read`].
+    /// The same as for [`OwnedPlan::read`].
     pub fn conclude(&self, rules: &KoalaRules, replies: &[&[i64]]) -> Result<KoalaAnswer, ReplyError> {
         self.plan.read(replies, |outcomes, _| self.answer(rules, outcomes))
     }

@@ -138,7 +138,7 @@ impl KoalaRules {
     /// The rules with other limits on the counters of another memory, for the time in which the store is away.
     ///
     /// # Errors
-    /// As [`KoalaRules::new`].
+    /// The same as for [`KoalaRules::new`].
     pub fn with_limits(
         &self,
         limit: impl Fn(&Limit) -> Limit,

@@ -1,10 +1,10 @@
 //! The names of the fields that the lines of the traces have.
 //!
-//! Bound      [`MAX_NAMES`] names; a trace with more may have any field.
+//! Bound      [`MAX_NAMES`] names. Of a trace with more names, every field is assumed to be there.
 
 use super::event::{Event, FieldName, Format, LogField};
 
-/// People give fewer names to fields.
+/// The largest number of names that are kept. Real traces have fewer.
 const MAX_NAMES: usize = 256;
 
 /// The fields that at least one line has.

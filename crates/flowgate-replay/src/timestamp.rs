@@ -47,7 +47,7 @@ pub fn from_decimal(text: &[u8]) -> Option<Time> {
     let nanos = match u32::try_from(power.unsigned_abs()).ok().and_then(|power| 10_u128.checked_pow(power)) {
         Some(factor) if power >= 0 => value.checked_mul(factor)?,
         Some(factor) => value / factor,
-        // A power this large makes zero of the value, or a time out of range.
+        // With a power this large, the result is zero or a time out of range.
         None if value == 0 || power < 0 => 0,
         None => return None,
     };
@@ -93,7 +93,7 @@ impl Default for LastOfLog {
 }
 
 impl LastOfLog {
-    /// As [`from_log`].
+    /// Like [`from_log`].
     #[inline]
     pub fn read(&mut self, text: &[u8]) -> Option<Time> {
         if text != self.text {

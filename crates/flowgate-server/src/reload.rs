@@ -150,8 +150,8 @@ impl Reloader {
         self.attempts.clone()
     }
 
-    /// As [`Reloader::reload`], but waits for the attempt and returns the status after it. Blocks its thread. The log names
-    /// the `version` of the file, if it has one.
+    /// Like [`Reloader::reload`], but waits for the attempt and returns the status after it. Blocks its thread. The log
+    /// names the `version` of the file, if it has one.
     pub fn reload_now(&self, author: Author, version: Option<u64>) -> ReloadStatus {
         let (done, outcome) = mpsc::channel();
         if self.requests.send(ReloadRequest { author, version, waiting: Some(done) }).is_ok()

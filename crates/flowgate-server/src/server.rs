@@ -102,11 +102,11 @@ impl Server {
         Self::bind_in(config, None).await
     }
 
-    /// As [`Server::bind`]. Durable counters are in `state` unless the configuration names a directory; they are read before any
-    /// listener opens.
+    /// Like [`Server::bind`]. Durable counters are in `state` unless the configuration names a directory; they are read
+    /// before any listener opens.
     ///
     /// # Errors
-    /// As [`Server::bind`], and when durable counters cannot be read or written.
+    /// The same as for [`Server::bind`], and when durable counters cannot be read or written.
     pub async fn bind_in(config: &Config, state: Option<&Path>) -> Result<Self, StartError> {
         let (opened_by, state) = (config.clone(), state.map(Path::to_owned));
         let opening = tokio::task::spawn_blocking(move || Service::open(&opened_by, state.as_deref()));
@@ -115,11 +115,11 @@ impl Server {
         Self::bind_service(config, service).await
     }
 
-    /// As [`Server::bind`], for an existing service, for instance one on another clock. The rules and the store of
+    /// Like [`Server::bind`], for an existing service, for instance one on another clock. The rules and the store of
     /// `config` are ignored.
     ///
     /// # Errors
-    /// As [`Server::bind`].
+    /// The same as for [`Server::bind`].
     pub async fn bind_service(config: &Config, service: Service) -> Result<Self, StartError> {
         let config::Listen { http, resp, grpc } = &config.listen;
         if [http, resp, grpc].iter().all(|address| **address == config::ListenAddress::Off) {

@@ -107,11 +107,11 @@ impl Client {
     /// Sends a request as it is.
     ///
     /// # Errors
-    /// As [`Client::call`].
+    /// The same as for [`Client::call`].
     ///
     /// # Panics
     ///
-    /// As [`Client::call`].
+    /// Like [`Client::call`].
     pub async fn send(&self, request: Request<Full<Bytes>>) -> hyper::Result<Reply> {
         let mut connection = self.connection.clone();
         connection.ready().await?;

@@ -65,7 +65,7 @@ impl Client {
     ///
     /// # Panics
     ///
-    /// If it is not of the protocol.
+    /// If the bytes are not a reply of the protocol.
     pub fn try_reply(&mut self) -> Option<String> {
         let mut line = String::new();
         self.stream.read_line(&mut line).ok()?;
@@ -102,7 +102,8 @@ impl Client {
 /// Everything that arrives until the other side closes the connection.
 pub(crate) fn rest(stream: &mut impl Read) -> String {
     let mut received = Vec::new();
-    // A connection that is closed with input unread may end in an error; what came before counts.
+    // If the server closes a connection with unread input, reading may end in an error. What arrived before the error
+    // counts.
     let _ = stream.read_to_end(&mut received);
     String::from_utf8_lossy(&received).into_owned()
 }

@@ -182,7 +182,7 @@ pub fn path() -> impl Fn(&Parts) -> Result<String, AmbiguousPath> + Send + Sync 
     path_spelled(PathSpelling::default())
 }
 
-/// As [`path`], in another spelling: that of the rules, if their file sets `gate.path_ignores`.
+/// Like [`path`], in another spelling: that of the rules, if their file sets `gate.path_ignores`.
 pub fn path_spelled(
     spelling: PathSpelling,
 ) -> impl Fn(&Parts) -> Result<String, AmbiguousPath> + Send + Sync + 'static {

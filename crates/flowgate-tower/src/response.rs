@@ -60,7 +60,7 @@ pub fn problem(decision: &Decision) -> Response<Bytes> {
     problem_with_status(decision, StatusCode::TOO_MANY_REQUESTS)
 }
 
-/// As [`problem`], with another status where a limit denies.
+/// Like [`problem`], with another status where a limit denies.
 pub(crate) fn problem_with_status(decision: &Decision, limited: StatusCode) -> Response<Bytes> {
     let problem = Problem::from_decision(decision, limited.as_u16(), StatusCode::FORBIDDEN.as_u16());
     document(&problem, StatusCode::from_u16(problem.status).unwrap_or(StatusCode::FORBIDDEN))

@@ -243,7 +243,7 @@ pub(crate) fn apply<M: Meter>(meter: &M, ask: Ask, state: &mut Option<M::State>)
     meter.numbers(state.as_ref(), now).beside(verdict)
 }
 
-/// As [`apply`], for a state of two words. Also returns the class of the new state.
+/// Like [`apply`], for a state of two words. Also returns the class of the new state.
 #[inline(always)]
 pub(crate) fn apply_words<M>(meter: &M, ask: Ask, words: &mut Option<[u64; 2]>) -> (Decision, Class)
 where

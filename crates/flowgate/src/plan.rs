@@ -173,7 +173,7 @@ pub(crate) fn decide(ask: Ask, hits: &mut [Hit<'_>]) {
     }
 }
 
-/// As [`decide`], where some of the rules ban.
+/// Like [`decide`], where some of the rules ban.
 pub(crate) fn decide_banning(ask: Ask, hits: &mut [Hit<'_>], bans: &mut [BanHit<'_>]) {
     bans.iter_mut().for_each(|ban| ban.look(ask.now));
     if ask.op.asks() && bans.iter().any(|ban| ban.standing != Standing::Clear) {

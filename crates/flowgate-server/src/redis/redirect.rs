@@ -225,7 +225,7 @@ impl Servers {
     }
 }
 
-/// The link over which a command is sent, and how.
+/// The link for a command, and whether `ASKING` must precede it.
 struct Route {
     link: Arc<Link>,
     /// True if the key's slot is moving to this server: `ASKING` precedes each command.

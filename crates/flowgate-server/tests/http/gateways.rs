@@ -77,7 +77,7 @@ impl Site {
         Site::start_with(RULES, files, edit, command)
     }
 
-    /// As [`Site::start`], with other rules.
+    /// Like [`Site::start`], with other rules.
     fn start_with(
         rules: &str,
         files: &[&str],
@@ -168,7 +168,7 @@ impl Site {
         for path in ["/API", "/api/", "/api;x", "/api%20", "//Api;x/"] {
             assert_eq!(self.get(path, &[]).status, 429, "{path}");
         }
-        // The query is the client's, and no part of what the gateway asks for.
+        // The client chooses the query. It must not become part of the gateway's own question to Flowgate.
         assert_eq!(self.get("/private?deny=418", &[]).status, 403);
         assert_eq!(self.get("/elsewhere?deny=1", &[]).status, 200);
         assert_eq!(self.get("/elsewhere?tok=a", &[]).status, 200);

@@ -68,7 +68,7 @@ impl Running {
         Running::start_with(flowgate_koala::config_from_toml(toml).unwrap(), |_| {})
     }
 
-    /// As [`Running::start`]; `prepare` sees the server before it runs.
+    /// Like [`Running::start`]; `prepare` sees the server before it runs.
     fn start_with(mut config: Config, prepare: impl FnOnce(&Server) + Send + 'static) -> Running {
         config.auth.admin_token.get_or_insert_with(|| Secret::new(ADMIN_TOKEN));
         config.listen = Config::from_toml("listen = { http = '127.0.0.1:0', resp = 'off' }").unwrap().listen;

@@ -13,21 +13,22 @@ static DOCUMENT: LazyLock<Value> = LazyLock::new(|| {
     serde_json::from_str(text).unwrap()
 });
 
-/// By the schema's text; compiling one takes longer than asking the server.
+/// Compiled schemas by their text: compiling one takes longer than asking the server.
 static VALIDATORS: LazyLock<Mutex<HashMap<String, Arc<Validator>>>> = LazyLock::new(Mutex::default);
 
-/// Complains about an answer that is not described.
+/// Fails if `openapi.json` does not describe an answer.
 #[track_caller]
 pub(super) fn check(method: &str, path: &str, reply: &Reply) {
     let path = path.split('?').next().unwrap();
     let operation = described(path).map(|item| &item[method.to_ascii_lowercase()]);
-    // The head alone is described where a method is that has one.
+    // HEAD is allowed wherever GET is, and `openapi.json` lists it for some paths only.
     if method == "HEAD" && operation.is_none_or(Value::is_null) {
         return;
     }
     let response = match operation {
         None => &json!({"$ref": "#/components/responses/NotFound"}),
-        // Not described, so not answered; a client without access does not even learn that.
+        // A method that is not described is not answered. A client without access gets 401 or 403 before it learns
+        // that.
         Some(Value::Null) if [401, 403].contains(&reply.status) => return,
         Some(Value::Null) => {
             assert_eq!(reply.status, 405, "{method} {path} is answered but not described");

@@ -33,7 +33,7 @@ impl Running {
         Running::serve(config, |_| {})
     }
 
-    /// As [`Running::start`] with the rules of the configuration; `prepare` sees the server before it runs.
+    /// Like [`Running::start`] with the rules of the configuration; `prepare` sees the server before it runs.
     fn serve(config: Config, prepare: impl FnOnce(&Server) + Send + 'static) -> Running {
         let (server, clock) = RunningServer::start_on_manual_clock(config, prepare);
         Running { address: server.resp.unwrap(), clock, _server: server }

@@ -107,7 +107,8 @@ async fn waits_are_real_time_while_the_clock_runs_at_half_speed() {
     clock.advance(Span::from_secs(120));
     assert_eq!(ask(&service, get_as("a")).await.status(), 200);
 
-    // A turn in 2 seconds on the clock is 4 seconds away. A turn in 6 seconds is 12 away, and the longest hold is 10.
+    // The clock runs at half speed. A turn in 2 seconds of the clock comes after 4 real seconds. A turn in 6 seconds
+    // would come after 12 real seconds, and the layer holds a request for at most 10.
     let paced = limit("pace 1/2s max_wait=1h").layer(echo(&Arc::default()));
     ask(&paced, get_as("b")).await;
     let asked = tokio::time::Instant::now();

@@ -91,7 +91,8 @@ impl<T: Ticks> Bucket<T> {
     fn debt(&self, state: Option<&FullAt>, now: u64) -> T {
         match state {
             Some(&FullAt { nanos, ticks }) if nanos >= now => {
-                // A limit with a coarser tick may have taken the state over; a nanosecond bounds the remainder.
+                // A limit with another tick may have written the remainder `ticks`. It stands for less than a
+                // nanosecond, so it is cut to that.
                 T::from_nanos(nanos - now, self.ticks_per_nano).plus(ticks.min(self.ticks_per_nano - 1).into())
             }
             _ => T::default(),

@@ -129,7 +129,8 @@ proptest! {
         }
     }
 
-    /// However often a caller asks at one instant, no more than the limit passes, also at the ends of time.
+    /// However often a caller asks at one instant, no more than the limit passes. This also holds at the earliest and
+    /// the latest instant.
     #[test]
     fn an_instant_admits_no_more_than_the_limit(
         limit in prop::sample::select(LIMITS.to_vec()),

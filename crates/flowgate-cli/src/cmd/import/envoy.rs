@@ -19,8 +19,8 @@ const MAX_FILE_BYTES: u64 = 16 << 20;
 
 /// Print the configuration of envoyproxy/ratelimit as TOML
 ///
-/// The rules give descriptors the same limits, served at `listen.grpc`. What they cannot say is a comment, and a
-/// warning on standard error.
+/// The rules give descriptors the same limits, served at `listen.grpc`. What rules cannot express becomes a comment,
+/// and a warning on standard error.
 #[derive(Debug, clap::Args)]
 pub(super) struct EnvoyArgs {
     /// The files, one domain each

@@ -18,12 +18,12 @@ struct BucketTerms {
 }
 
 impl<T: Ticks> Bucket<T> {
-    /// The terms of a bucket that hands out what is beyond its capacity as a delay of up to `max_wait` ticks.
+    /// The terms of a bucket that lets a request beyond its capacity wait for up to `max_wait` ticks.
     fn terms(&self, ask: Ask, max_wait: u128) -> BucketTerms {
         let (scale, cost) = (Scale::new(self), ask.cost);
         let asked = self.ticks_per_unit.wide() * u128::from(cost.min(MAX_COUNT));
         let (capacity, longest) = (self.capacity.wide(), self.longest.wide());
-        // A debt beyond the longest is never taken on.
+        // No request may raise the debt above `longest`.
         let most = (capacity + max_wait).min(longest);
         let too_much = asked > capacity + max_wait || cost > MAX_COUNT;
         let room = most.checked_sub(asked).filter(|_| !too_much);

@@ -82,7 +82,8 @@ const ACCEPTED: &[(&str, &str)] = &[
     ("pace 5/s max_wait=2hour", "pace 5/1s max_wait=2h"),
     ("pace 5/s max_wait=week", "pace 5/1s max_wait=7d"),
     ("pace 5/s max_wait=366d", "pace 5/1s max_wait=366d"),
-    // Time zones: of the period of `fixed`, of `after`, of both, of the one that is one unit.
+    // Time zones: for the period of `fixed`, for that of `after`, for both, and for the only one of the two that is a
+    // calendar unit.
     ("fixed 100/day tz=Asia/Shanghai", "fixed 100/1d tz=Asia/Shanghai"),
     ("fixed 100/1d tz=UTC", "fixed 100/1d tz=UTC"),
     ("fixed 100/week tz=Europe/Berlin", "fixed 100/1w tz=Europe/Berlin"),
