@@ -83,8 +83,9 @@ impl AddressRange {
     ///
     /// `Ok(None)` when the text does not look like any of these.
     ///
-    /// # Errors If the text begins like one of these but is wrong: half an address, a prefix that is too long, a range
-    /// that runs backwards.
+    /// # Errors
+    /// If the text begins like one of these but is wrong: half an address, a prefix that is too long, a range that runs
+    /// backwards.
     pub(crate) fn parse(text: &str) -> Result<Option<AddressRange>, RangeError> {
         if let Some((first, last)) = text.split_once("..") {
             return AddressRange::between(first, last);

@@ -89,7 +89,8 @@ impl List {
 
     /// Like [`List::parse`], for a list of one kind.
     ///
-    /// # Errors All mistakes: those of [`List::parse`], and in a list of addresses every entry that is not an address.
+    /// # Errors
+    /// All mistakes: those of [`List::parse`], and in a list of addresses every entry that is not an address.
     pub fn parse_all(text: &str, kind: ListKind) -> Result<List, ListErrors> {
         List::collect(text.lines().map(without_comment), kind)
     }

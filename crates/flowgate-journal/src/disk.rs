@@ -21,12 +21,14 @@ pub trait Disk: Send + Sync + 'static {
 
     /// Appends `bytes` to a file.
     ///
-    /// # Errors An I/O error. Some of the bytes may have been written.
+    /// # Errors
+    /// An I/O error. Some of the bytes may have been written.
     fn append(&self, file: &Self::File, bytes: &[u8]) -> io::Result<()>;
 
     /// Returns once everything that was written before is on the disk.
     ///
-    /// # Errors An I/O error. What was written before may be lost, even if a later call succeeds.
+    /// # Errors
+    /// An I/O error. What was written before may be lost, even if a later call succeeds.
     fn sync(&self, file: &Self::File) -> io::Result<()>;
 
     /// Renames a file, and returns once the new name is on the disk.

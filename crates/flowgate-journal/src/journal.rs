@@ -127,7 +127,8 @@ impl Reporter {
 impl Journal {
     /// Lets `writer` begin a generation and starts the threads.
     ///
-    /// # Errors When the generation cannot begin, or a thread cannot be started.
+    /// # Errors
+    /// When the generation cannot begin, or a thread cannot be started.
     pub fn start<D: Disk, M: AsRef<MemoryStore> + Send + 'static>(
         mut writer: Writer<D>,
         memory: M,

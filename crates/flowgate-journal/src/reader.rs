@@ -114,8 +114,9 @@ pub(crate) fn generations(disk: &impl Disk) -> Result<Vec<(u64, bool)>, ReadErro
 
 /// Passes every record that counts to `sink`.
 ///
-/// # Errors When a file cannot be read, or was written under a seed with another fingerprint. Damage is reported, not
-/// returned as an error.
+/// # Errors
+/// When a file cannot be read, or was written under a seed with another fingerprint. Damage is reported, not returned
+/// as an error.
 pub fn read(disk: &impl Disk, fingerprint: Option<u64>, sink: &mut impl Sink) -> Result<ReadReport, ReadError> {
     let generations = generations(disk)?;
     let first = generations.iter().rposition(|(_, is_finished)| *is_finished).unwrap_or(0);

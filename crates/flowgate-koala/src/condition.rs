@@ -123,8 +123,8 @@ fn without_mark(value: Piece<'_>) -> (Piece<'_>, bool) {
     (value, false)
 }
 
-/// The position in a value at which, after a blank, a word and a sign follow: `ask ip=+`. Such a rule would never
-/// match.
+/// Finds a second condition inside a value, as in `ask ip=+` (a separator is missing), and returns its position. Such a
+/// rule would never match.
 fn swallowed(value: &str) -> Option<usize> {
     let blank = value.find(char::is_whitespace)?;
     let rest = value[blank..].trim_start();

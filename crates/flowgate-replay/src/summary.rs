@@ -83,7 +83,7 @@ pub struct UnreadableLine {
 pub struct OutOfOrder {
     /// The name of the trace.
     pub trace: String,
-    /// The number of the line; `None`: the trace begins there.
+    /// The number of the line that is out of order; `None`: it is the first line of the trace.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub line: Option<u64>,
     /// The time of that line.

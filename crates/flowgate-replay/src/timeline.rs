@@ -49,7 +49,7 @@ impl Timeline {
         slot.count(allowed);
     }
 
-    /// The last slot, of this time. It is a new one unless all slots have become wider.
+    /// The slot of the time `now`, which becomes the last slot. Makes all slots wider while there are too many.
     #[cold]
     fn open(&mut self, now: Time) -> &mut Slot {
         let second = now.as_nanos() / NANOS_PER_SECOND;

@@ -33,7 +33,7 @@ pub struct MissingField {
     pub field: String,
     /// The rules that read the field, in order.
     pub rules: Vec<String>,
-    /// Those of the rules that match nothing because of it.
+    /// The rules that match no request because of this.
     pub unmatched_rules: Vec<String>,
     /// The field of the traces that the author of the rule probably means.
     pub nearest: Option<String>,

@@ -162,7 +162,8 @@ fn a_connection_serves_many_requests_also_at_once() {
     for taken in 1..=50 {
         assert_eq!(client.reply("POST").json()["remaining"], 100 - taken);
     }
-    // Half a request that follows does not hold up the answer.
+    // The first half of another request follows. The server answers the complete request without waiting for the second
+    // half.
     client.send(take.clone() + &take[..take.len() / 2]);
     assert_eq!(client.reply("POST").json()["remaining"], 49);
     client.send(&take[take.len() / 2..]);

@@ -1,6 +1,6 @@
 //! Redis as the shared store, with a real `redis-server`: what it answers, and what happens while it does not.
 //!
-//! Every test has a server of its own. Nothing sleeps but to poll.
+//! Every test has a server of its own. Tests sleep only between two looks at a condition.
 
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers, too")]

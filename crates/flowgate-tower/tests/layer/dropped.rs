@@ -57,7 +57,7 @@ async fn refund_if_is_told_of_a_dropped_request_once() {
     let never = service_fn(|_: Request<()>| std::future::pending::<Result<Answer, Infallible>>());
     let service = limit.layer(never);
     for number in 1..=5 {
-        // Dropped before it was polled, and after.
+        // The future is dropped before its first poll, and after it.
         drop(service.clone().call(get_as("a")));
         assert!(tokio::time::timeout(Duration::from_millis(1), ask(&service, get_as("a"))).await.is_err());
         assert_eq!(*outcomes.lock().unwrap(), vec!["Dropped"; 2 * number]);
@@ -77,7 +77,7 @@ async fn refund_failures_keeps_the_charge_of_a_dropped_request() {
     assert_eq!(ask(&service, get_as("a")).await.status(), 429);
 }
 
-/// Clients that hang up as soon as the handler works on their request, as fast as they can.
+/// Clients send requests as fast as they can, and hang up as soon as the handler works on one.
 #[tokio::test]
 async fn a_client_that_aborts_its_requests_is_limited() {
     const LIMIT: usize = 5;

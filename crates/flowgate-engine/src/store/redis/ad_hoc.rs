@@ -115,7 +115,8 @@ impl PreparedThrottle {
 
     /// What follows from the reply.
     ///
-    /// # Errors If the reply is not the script's.
+    /// # Errors
+    /// If the reply is not the script's.
     pub fn conclude(&self, reply: &[i64]) -> Result<Result<ThrottleReply, ThrottleError>, ReplyError> {
         if let [-2] = reply {
             return Ok(Err(OtherAlgorithm.into()));

@@ -68,7 +68,8 @@ impl BanCall<'_> {
 
     /// Lifts the ban of a field's value, if it is the one of that id.
     ///
-    /// # Errors If no ban could have that value.
+    /// # Errors
+    /// If no ban could have that value.
     pub fn lift(self, field: &str, value: &str, id: Option<BanId>) -> Result<ScriptCall, BanOrderError> {
         let name = target_name(field, value)?;
         let mut call = self.start(b"del");

@@ -51,7 +51,8 @@ fn check(
     }
 }
 
-/// Some steps, each of some requests, with the user, the address, and the rule whose numbers they aim at.
+/// Random steps of several requests. Each request has a user, an address, and the rule whose numbers it should come
+/// close to.
 #[derive(Clone, Debug)]
 struct Trace {
     rules: Vec<RuleSpec>,
