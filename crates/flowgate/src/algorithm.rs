@@ -1,8 +1,7 @@
 //! The algorithms: pure functions on a compact state, with time as an argument.
 //!
 //! Each file below holds one algorithm and opens with its contract. This file lists the algorithms: their laws, their
-//! states, and the one match on them. `limit_verbs` puts them behind four verbs on a limit, which everything else is
-//! made of:
+//! states, and the one match on them. `limit_verbs` offers them as four verbs on a limit. Everything else uses these:
 //!
 //! * `check`: would `cost` pass now? Changes nothing.
 //! * `charge`: count it, whatever the limit says.
@@ -80,7 +79,7 @@ pub(crate) enum State {
     Approx(Pair),
     /// The state of [`redis_cell`](crate::redis_cell), not of a limit: the theoretical arrival time.
     Throttle(u64),
-    /// The last ban of a subject, not a state of a limit.
+    /// The last ban of a subject. It is not a state of a limit.
     Banned(LastBan),
 }
 
@@ -89,8 +88,8 @@ pub(crate) enum State {
 pub(crate) enum Charge {
     /// The request happened.
     Counted,
-    /// The request was denied, and the rule counts denied requests. Caps keep the state bounded: such a charge keeps a
-    /// subject out no longer than a full limit does.
+    /// The request was denied, and the rule counts denied requests. Such a charge is capped: it keeps a subject out no
+    /// longer than a limit that is used up.
     Denied,
 }
 

@@ -2,10 +2,10 @@
 //!
 //! State      `until` of the last ban and `level`, its number, remembered until `forget_at`, and beside it the
 //!            strikes: an exact log of the denials within the window.
-//! Rule       While `now < until` every request is denied and changes nothing. Otherwise a denial is a strike; the
-//!            N-th within the window clears the strikes and starts a ban of the next length, the last one repeating.
-//!            A ban that starts later than `forget` after the end of the last one is a first one again.
-//! Invariant  `until <= forget_at`, so a ban in force is never forgotten.
+//! Rule       While `now < until` every request is denied and changes nothing. Otherwise a denial is a strike; the N-th
+//!            within the window clears the strikes and starts a ban of the next length, the last one repeating. A ban
+//!            that starts later than `forget` after the end of the last one has the first length again. Invariant
+//!            `until <= forget_at`, so a ban in force is never forgotten.
 
 use crate::algorithm::{Charge, Log, MAX_DEBT_NANOS, Meter, Sliding};
 use crate::memory::Key;
@@ -133,7 +133,8 @@ pub struct BanHit<'a> {
     /// The record of the subject: the store loads it, the decision changes it.
     pub(crate) record: Record,
     pub(crate) standing: Standing,
-    /// True if only a ban in force matters: the rule has no hits in the plan, so its denials are not counted.
+    /// True if the plan only looks for a ban in force: the rule has no hits in the plan, so its denials are not
+    /// counted.
     pub(crate) watches: bool,
     /// True if the store is full and has no room for the record: strikes are lost.
     pub(crate) no_room: bool,
@@ -210,7 +211,7 @@ pub struct BanError {
     pub part: &'static str,
     /// What was given.
     pub found: String,
-    /// What fits there.
+    /// What was expected.
     pub expected: &'static str,
 }
 

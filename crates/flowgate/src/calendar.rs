@@ -1,9 +1,9 @@
 //! Windows that follow the calendar of a time zone.
 //!
-//! Rule       A window ends where the next unit of the zone's calendar begins: the next midnight, Monday, first of
-//!            the month. Units up to the hour are cut from the local clock, and a change of the clocks ends a
-//!            clock hour, so no hour is ever longer than an hour.
-//! Invariant  The end of the window that holds `now` lies after `now`, whatever the zone does.
+//! Rule       A window ends where the next unit of the zone's calendar begins: the next midnight, Monday, first of the
+//!            month. Units up to the hour follow the local clock. A change of the clock ends the current hour, so no
+//!            hour is longer than an hour. Invariant The end of the window that holds `now` lies after `now`, whatever
+//!            the zone does.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -109,7 +109,7 @@ impl Calendar {
         if first > now {
             return Some(first);
         }
-        // The clocks went back across midnight after the date had begun: it begins once more.
+        // The clocks went back across midnight, so this date begins a second time.
         nanos(self.zone.zone.to_ambiguous_timestamp(midnight).later().ok()?)
     }
 

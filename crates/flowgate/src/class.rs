@@ -10,8 +10,8 @@
 //! | [`Class::HALF`] | half is used |
 //! | [`Class::EXHAUSTED`] | nothing is left, or the counter has denied a request; also a ban, and the strikes before it |
 //!
-//! The decision that writes a counter sets its class. A class is not lowered while time passes: it stands until the
-//! next decision about the counter, or until the counter expires.
+//! The decision that writes a counter sets its class. Time alone does not lower a class: it stays until the next
+//! decision about the counter, or until the counter expires.
 
 use crate::algorithm::{Counter, Law, Meter, WindowCount, dispatch};
 use crate::decision::Decision;

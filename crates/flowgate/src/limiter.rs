@@ -487,7 +487,7 @@ where
     }
 }
 
-/// Requires at least one limit: an empty list, mostly from a missing configuration, must not mean "unlimited".
+/// Requires at least one limit. An empty list mostly comes from a missing configuration and must not mean "unlimited".
 fn collect<T: IntoLimits>(items: impl IntoIterator<Item = T>) -> Result<Vec<Limit>, LimitError> {
     let mut limits = Vec::new();
     for item in items {

@@ -46,7 +46,7 @@ use shard::RESERVED_BYTES;
 use shards::{ShardGuard, Shards};
 use step::{OneShard, SeveralShards, apply_to, keep, load, make_room};
 
-/// The bytes that a full shard holds, about. Laying such a shard out anew takes about a tenth of a millisecond.
+/// The approximate size of a full shard in bytes. Laying such a shard out anew takes about a tenth of a millisecond.
 const SHARD_BYTES: usize = 512 << 10;
 /// The fewest and the most shards of a store. The allocator may map each table and each log by itself; with 2^14 shards
 /// these mappings stay well below the 65,530 that Linux allows a process.
@@ -249,7 +249,7 @@ impl MemoryStore {
     /// lives.
     ///
     /// # Errors
-    /// When it does; nothing has changed then.
+    /// If such a limit has made it; nothing has changed then.
     pub fn apply_same(&self, ask: Ask, key: Key, limit: &Limit) -> Result<Decision, OtherAlgorithm> {
         let mut shard = self.lock(key.shard(self.shards.len()));
         if !shard.is_marked(key.tag(), limit.algorithm() as u8) {

@@ -1,10 +1,10 @@
 //! A plan: what one or several requests ask of their counters, and the functions that decide it.
 //!
-//! Rule       The hits of all rules are applied together. If any is exceeded, nothing is consumed; otherwise all
-//!            are charged. A shadow rule neither denies nor is held back: it is charged by itself when it would
-//!            pass. A rule that counts denied requests is charged, within its caps, when it denies, also a request that
-//!            no wait would let pass. A ban in force denies before any limit is asked and nothing at all changes;
-//!            otherwise a rule that denies strikes. A hit is denied if the store has no room for its counter.
+//! Rule       The hits of all rules are applied together. If any is exceeded, nothing is consumed; otherwise all are
+//!            charged. A shadow rule neither denies nor is held back: it is charged by itself when it would pass. A
+//!            rule that counts denied requests is charged, within its caps, when it denies. That includes requests that
+//!            no wait would let pass. A ban in force denies before any limit is asked, and nothing changes. Without
+//!            one, a denial by a rule that bans is a strike. A hit is denied if the store has no room for its counter.
 //! Rule       Several parts are decided together, all or nothing; see [`joint`].
 //! Invariant  Every function here is pure: a store loads the counters before it and keeps them after it, under its
 //!            locks.
@@ -259,7 +259,7 @@ impl Verdict {
     }
 }
 
-/// The wait that a full store tells. The time at which it has room again is unknown.
+/// The wait of a denial by a full store. The time at which the store has room again is unknown.
 pub(crate) const REFUSED_RETRY: Span = Span::from_secs(1);
 
 impl Decision {

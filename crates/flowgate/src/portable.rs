@@ -46,8 +46,8 @@ pub(crate) trait Portable: Meter {
     /// Reads the state that the script found; the inner `None` is the state of a key that was never used.
     fn read(&self, reply: &mut impl Iterator<Item = u64>) -> Option<Option<Self::State>>;
 
-    /// Writes the name of the charge of `ask`, the newest in `state`: when, or in which window, it was made. A charge
-    /// of another name belongs to another request, and the script keeps it.
+    /// Writes the name of the charge of `ask`, which is the newest charge in `state`. The name is the charge's time or
+    /// window. The script keeps charges of other names, because they belong to other requests.
     fn write_undo(&self, state: &Self::State, ask: Ask, args: &mut impl Arguments);
 }
 

@@ -1,10 +1,11 @@
-//! Cell: the arithmetic of redis-cell's `CL.THROTTLE`, to the digit.
+//! Cell: the arithmetic of redis-cell's `CL.THROTTLE`, equal in every digit.
 //!
 //! State      `tat`, the theoretical arrival time: the instant at which nothing is owed any more. No state means now.
 //! Rule       A unit takes `interval = period / count` nanoseconds, cut off; `max_burst + 1` units may be owed. Taking
 //!            `quantity` moves `tat` to `max(tat, now) + quantity * interval`; limited iff that is more than what may
 //!            be owed ahead of `now`, and then nothing changes. A negative quantity gives back, never beyond `now`.
-//! Invariant  Every number of nanoseconds fits an `i64`. What would not is an error and changes nothing.
+//!            Invariant Every number of nanoseconds fits an `i64`. A call whose numbers would not fit is an error and
+//!            changes nothing.
 //! Bound      Any span of length `w` admits at most `max_burst + 1 + w / interval` units.
 //!
 //! [`bucket`](crate::Limit) is the same algorithm made exact. This one is for callers that move from redis-cell

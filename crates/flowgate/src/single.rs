@@ -19,8 +19,8 @@ use spin::SpinWords;
 
 /// A limit on one thing: the calls to a backend, the jobs of a worker.
 ///
-/// What a [`Limiter`](crate::Limiter) is for many keys, this is for none: no table, no hash, about ten nanoseconds
-/// a decision. Share it by reference or in an `Arc`.
+/// It is a [`Limiter`](crate::Limiter) without keys: no table, no hash, about ten nanoseconds a decision. Share it by
+/// reference or in an `Arc`.
 ///
 /// ```
 /// use flowgate::Single;

@@ -74,8 +74,8 @@ fn the_memory_store_gives_the_recorded_answers() {
     });
 }
 
-/// All traces run at once in one table, in the order of their times. No trace touches the counters of another, and what
-/// the table forgets meanwhile changes no answer.
+/// All traces run at once in one table, in the order of their times. No trace touches the counters of another, and no
+/// answer changes when the table forgets expired counters.
 #[test]
 fn traces_that_share_a_store_do_not_touch_each_other() {
     let traces = traces();

@@ -1,8 +1,8 @@
 //! Waiting until a limit lets a caller pass, blocking or async.
 //!
-//! Callers of a key queue up; only the head tries. The head sleeps for the wait that the limit gives, and is
-//! charged when it leaves. A caller that gives up therefore costs nothing, and with `pace` turns stay an interval
-//! apart. The other callers only check whether their turn can come in time.
+//! Callers of a key form a queue, and only its head asks the limit. The head sleeps for the wait that the limit gives,
+//! and is charged when it leaves. A caller that gives up therefore costs nothing, and with `pace` turns stay an
+//! interval apart. The other callers only check whether their turn can come in time.
 //!
 //! Both kinds of caller run the same steps ([`Waiting::step`]) and stand in the same queues; they differ only in how
 //! they sleep.
@@ -85,7 +85,7 @@ impl<'a, T: Turns<'a>> Waiting<'a, T> {
         if too_long {
             return Step::Done(Err(WaitError::TooLong(wait)));
         }
-        // The callers before this one may leave at the last moment.
+        // The callers before this one may all leave at the last moment.
         let until = if is_head { now + wait } else { self.deadline + Span::from_nanos(1) };
         Step::Sleep(clock.sleep_until(until, self.place.id(), waker))
     }

@@ -8,7 +8,7 @@ const START: Time = Time::from_secs(1_700_000_000);
 fn a_leaky_bucket_lets_500_a_second_leave() {
     let backend = Single::new("pace 500/s").unwrap();
     let (mut seconds, mut last) = ([0; 3], None);
-    // Ten workers: each comes back right after its turn, so the next call is asked for when a turn is over.
+    // Ten workers. Each asks for its next call when its turn is over.
     let mut turns = [START; 10];
     loop {
         turns.sort();
@@ -30,7 +30,8 @@ fn a_token_bucket_passes_its_stock_first() {
         let attempts = (0..10_000).map(|i| START + Span::from_secs(second) + Span::from_micros(i * 100));
         attempts.filter(|&now| bucket.take_at(1, now).allowed()).count()
     });
-    // 500 in stock and what refills until 100 us before the second is over, then what a second refills.
+    // The first second grants the 500 units in stock and the units that refill until 100 us before its end. Each later
+    // second grants the units that refill in a second.
     assert_eq!(seconds, [999, 500, 500]);
 }
 

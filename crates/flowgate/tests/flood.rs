@@ -180,7 +180,7 @@ fn a_crowd_does_not_reset_limits_that_are_free_at_first() {
     check_by(Way::Plan, "sliding 5/60s after=10/60s", APART, "fixed 100/day tz=UTC", OTHER);
 }
 
-/// A rule of two limits: the counter that denies is held, whatever becomes of the one that does not.
+/// A rule of two limits: the counter that denies is kept, even if the other one is evicted.
 #[test]
 fn a_crowd_does_not_reset_the_stricter_of_two_limits() {
     let limits = [limit("bucket 10/60s"), limit("fixed 100/60s")];
@@ -303,6 +303,6 @@ fn a_strike_without_room_is_counted() {
     let stats = memory.stats();
     assert!((10..known.len() / 10).contains(&banned), "{banned} of {}", known.len());
     assert_eq!(stats.counters, full.counters + banned);
-    // Of 50 takes of each of the others four passed.
+    // Each of the other subjects has made 50 takes, of which four passed.
     assert_eq!(stats.bans_refused as usize, 46 * (known.len() - banned));
 }

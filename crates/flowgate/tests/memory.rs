@@ -1,4 +1,4 @@
-//! The store from outside: keys of any kind, full and empty, forgetting by and by.
+//! The store from outside: keys of any kind, a full and an empty store, and expiry in small steps.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -170,7 +170,7 @@ fn a_swept_store_returns_its_memory() {
     assert_eq!((swept.counters, swept.bytes, swept.evicted), (0, empty, 0));
 }
 
-/// The keys of yesterday go while those of today come, and the store stays as large as one day.
+/// The keys of yesterday expire while those of today arrive, and the store stays as large as one day needs.
 #[test]
 fn a_million_keys_expire_by_the_way() {
     let memory = store(96 << 20, WhenFull::Deny);
@@ -230,7 +230,7 @@ fn a_coarse_log_is_never_laxer() {
     assert_eq!(tight.refused, 0);
 }
 
-/// A look changes nothing, however full the store is, but for vacant memory that its step of the sweep gives back.
+/// A peek changes nothing, however full the store is. Only its step of the sweep may give vacant memory back.
 #[test]
 fn a_peek_changes_nothing_in_a_full_store() {
     for when_full in [WhenFull::Deny, WhenFull::Evict] {
@@ -266,7 +266,7 @@ fn a_full_store_that_evicts_lets_everyone_in() {
     assert_eq!(stats.evicted, 10_000 - stats.counters as u64);
 }
 
-/// What needs no counter needs no room.
+/// An operation that needs no counter needs no room.
 #[test]
 fn a_full_store_still_answers_what_counts_nothing() {
     let memory = store(64 << 10, WhenFull::Deny);
@@ -284,7 +284,7 @@ fn a_full_store_still_answers_what_counts_nothing() {
         assert!(found.never(), "too much never passes: {found:?}");
     }
     assert_eq!(memory.stats().counters, full);
-    // Nor does it touch what another limit has counted for the key.
+    // It also leaves the counts of another limit for the key as they are.
     let taken = |key: &[u8]| apply(&memory, &fixed, key, Op::Peek, 0, START).remaining;
     for key in (0..10_000u32).map(u32::to_le_bytes).filter(|key| taken(key) == Some(9)).take(100) {
         assert!(apply(&memory, &unlimited, &key, Op::Take, 1, START).allowed());
@@ -412,7 +412,7 @@ fn the_memory_of_a_crowd_is_freed_under_load() {
     }
 }
 
-/// Newcomers need not wait until that is done.
+/// New keys find room before that is done.
 #[test]
 fn newcomers_take_the_room_of_a_crowd_that_has_just_left() {
     for (crowd, keys, times) in CROWDS {
@@ -425,10 +425,10 @@ fn newcomers_take_the_room_of_a_crowd_that_has_just_left() {
     }
 }
 
-/// Wherever in its table it lives, and though one of its two parts expires early.
+/// This holds at every place in the table, and even if one of the counter's two parts expires early.
 #[test]
 fn the_counter_furthest_from_unused_is_evicted_last() {
-    // A sample decides who goes, so the hash is a known one.
+    // A sample decides which counter is evicted, so the test uses a fixed seed.
     let memory = MemoryStore::new(MemoryConfig { max_bytes: 64 << 10, seed: Seed([1, 2]), ..MemoryConfig::default() });
     let strict = limit("bucket 1/day burst=1000 after=1/1s");
     for key in 0..50u32 {

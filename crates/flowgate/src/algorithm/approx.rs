@@ -2,9 +2,9 @@
 //!
 //! State      The units of the newest window that was counted in (`current`) and of the one before (`previous`).
 //!            Windows of length P are aligned to the epoch.
-//! Rule       With `e` the time since the window began, allowed iff
-//!            `previous * (P - e) + (current + cost) * P <= N * P`.
-//! Invariant  A time before the newest window is decided as at that window's start; its waits count from `now`.
+//! Rule       With `e` the time since the window began, allowed iff `previous * (P - e) + (current + cost) * P <= N *
+//!            P`. Invariant A request at a time before the newest window is decided at the start of that window. Its
+//!            waits count from `now`.
 //! Bound      N by the estimate; at worst below 2N in a span P. For huge N and many keys, where 16 bytes matter.
 //! Portable   Terms `count period`; state `forget_at previous current`, zeros if unused; undo `a forget_at period`.
 
@@ -45,7 +45,7 @@ impl Approx {
         Approx { count, period }
     }
 
-    /// The units of both windows, the older one's by weight. Rounded up.
+    /// The units of both windows. Those of the older window count by its weight. Rounded up.
     #[inline]
     fn estimate(&self, view: &View) -> u64 {
         // At most `previous`, so it fits.
@@ -55,14 +55,14 @@ impl Approx {
     #[inline]
     fn view(&self, state: Option<&Pair>, now: u64) -> View {
         let start = now - now % self.period;
-        // A pair that is over counts nothing, even one that was written under another period.
+        // A pair that has expired counts nothing, even if it was written under another period.
         let Some(&Pair { forget_at, previous, current }) = state.filter(|pair| now < pair.forget_at) else {
             return View { start, at: now, previous: 0, current: 0 };
         };
         let (previous, current) = (u64::from(previous), u64::from(current));
         let newest = forget_at.saturating_sub(2 * self.period);
         if newest % self.period != 0 {
-            // Written under another period: taken for counted now, which is never laxer.
+            // The pair was written under another period. Its units count as taken now, which is stricter, never laxer.
             View { start, at: now, previous: 0, current: previous + current }
         } else if newest >= start {
             View { start: newest, at: now.max(newest), previous, current }
@@ -112,10 +112,10 @@ impl Meter for Approx {
             return Verdict::PASS;
         }
         let passes_at = if view.current + cost <= self.count {
-            // The previous window must fade until what it weighs fits beside the current one.
+            // The wait ends when the weighted units of the previous window and those of the current one fit together.
             view.start + self.fades_to(view.previous, self.count - view.current - cost)
         } else {
-            // Only in the next window, where the current one is the previous.
+            // The request fits only in the next window, where the current window is the previous one.
             view.start + self.period + self.fades_to(view.current, self.count - cost)
         };
         let micros = (passes_at - now).div_ceil(NANOS_PER_MICRO);

@@ -1,9 +1,10 @@
 //! Bucket: a token bucket kept as a single instant. Pace: the same bucket, handing out turns.
 //!
 //! State      `full_at`, the instant at which the bucket is full again. No state means full.
-//! Rule       `debt = max(0, full_at - now)`. Taking `cost` moves `full_at` to `now + debt + cost * interval`; bucket
-//!            allows it iff the new debt is at most `burst * interval`, pace hands out what is beyond as a delay.
-//! Invariant  `full_at` never lies before the `now` that wrote it, so an idle key banks one burst and no more.
+//! Rule       `debt = max(0, full_at - now)`. Taking `cost` moves `full_at` to `now + debt + cost * interval`; `bucket`
+//!            allows it iff the new debt is at most `burst * interval`. `pace` lets the request wait for the part of
+//!            the debt beyond that. Invariant `full_at` never lies before the `now` that wrote it, so an idle key banks
+//!            one burst and no more.
 //! Bound      Any span of length `w` admits at most `burst + w / interval` units. With `burst=1`, pace lets
 //!            requests leave exactly one interval apart.
 //! Portable   Terms `want room capacity ticks`; state `full_at`, zeros if unused; undo `b full_at want ticks`. Each but
@@ -76,8 +77,8 @@ impl Bucket<u64> {
     /// The instant at which it is full again once `cost` is taken; `None` if that is denied. `full_at` is zero if it
     /// was never used.
     ///
-    /// In instants instead of debts, and without a branch on which of them is later: that changes from call to call
-    /// where calls come as fast as the clock ticks, and a branch that is guessed wrong takes as long as all of this.
+    /// It computes with instants, not debts, and has no branch on which instant is later. That changes from call to
+    /// call if calls come as fast as the clock ticks, and one mispredicted branch takes as long as the whole function.
     #[inline(always)]
     pub(crate) fn taken(&self, full_at: u64, now: u64, cost: u64) -> Option<u64> {
         // An instant is below 2^63, and the costs up to a burst are at most 36,500 days.
@@ -131,7 +132,7 @@ impl<T: Ticks> Bucket<T> {
         Numbers { limit: self.burst, remaining, reset_after: Span::from_nanos(reset_after) }
     }
 
-    /// Whether a tick is a nanosecond, so that the second word of every state is zero, and the first one will do.
+    /// Whether a tick is a nanosecond. Then the second word of every state is zero, and one word is enough.
     pub(crate) fn has_whole_nanos(&self) -> bool {
         self.ticks_per_nano == 1
     }
@@ -148,7 +149,7 @@ impl<T: Ticks> Bucket<T> {
     }
 }
 
-// Always inlined, together in `apply`: what they compute twice is then computed once.
+// Both are always inlined into `apply`, so that a value that both compute is computed once.
 impl<T: Ticks> Meter for Bucket<T> {
     type State = FullAt;
 
@@ -210,7 +211,7 @@ impl Words for FullAt {
     }
 }
 
-/// A bucket that hands out turns: the numbers of `pace`.
+/// The numbers of `pace`: a bucket that gives each request a turn.
 #[derive(Clone, Debug)]
 pub(crate) struct Pace {
     pub(crate) bucket: Bucket,
@@ -263,8 +264,8 @@ impl Meter for Pace {
         } else if delay > max_wait && capacity + max_wait <= longest {
             Verdict::Deny(Retry::After(self.bucket.nanos_ceil(delay - max_wait)))
         } else if debt > longest {
-            // No turn is that far away. Nor does it help to wait until the delay is short enough, where that would
-            // still be beyond the longest debt.
+            // The turn would be beyond the longest debt. Waiting for a shorter delay does not help if that is beyond
+            // it, too.
             Verdict::Deny(Retry::Never)
         } else {
             Verdict::Allow { delay: self.bucket.nanos_ceil(delay) }
@@ -290,7 +291,7 @@ impl Meter for Pace {
         self.bucket.numbers(state, now)
     }
 
-    /// What is owed, against the burst and `max_wait` together, in whole units, as `remaining` is.
+    /// The debt in whole units, measured against the burst and `max_wait` together, as for `remaining`.
     #[inline]
     fn class(&self, decision: &Decision) -> Class {
         let left = self.whole.saturating_sub(decision.reset_after.as_nanos());

@@ -1,5 +1,5 @@
-//! The verbs on a limit, and `after=`, which is the same for all algorithms: a second counter, `seen`, decides whether
-//! the limit is enforced yet.
+//! The verbs on a limit, with `after=`, which works the same for all algorithms: a second counter, `seen`, decides
+//! whether the limit is enforced yet.
 
 use super::{Bucket, Charge, Counter, Law, MAX_EXACT_INTEGER, WindowCount, apply_words, dispatch};
 use crate::ask::{Ask, Op};
@@ -63,7 +63,7 @@ impl Limit {
         }
     }
 
-    /// The same, as if nothing were free.
+    /// The same without the free units of `after=`.
     #[inline(always)]
     pub(crate) fn check_own(&self, ask: Ask, counter: &Counter) -> Verdict {
         if ask.cost == 0 {
@@ -89,7 +89,7 @@ impl Limit {
         }
     }
 
-    /// Whether no wait lets `cost` units go at once, whatever was counted.
+    /// Whether `cost` units can never pass at once, whatever was counted.
     pub(crate) fn never_grants(&self, cost: u64, now: Time) -> bool {
         let at_once = Ask::new(Op::TakeWithin(Span::ZERO), cost, now);
         self.check(at_once, &Counter::default()) == Verdict::Deny(Retry::Never)
@@ -148,7 +148,7 @@ impl Limit {
         }
     }
 
-    /// The same, as if nothing were free.
+    /// The same without the free units of `after=`.
     #[inline]
     pub(crate) fn own_status(&self, counter: &Counter, now: Time, verdict: Verdict) -> Decision {
         match self.law().numbers(&counter.state, now.as_nanos()) {
@@ -159,7 +159,7 @@ impl Limit {
 }
 
 impl Decision {
-    /// While something is free, the numbers are those of the free allowance.
+    /// While free units are left, the numbers are those of the free allowance.
     fn while_free(mut self, after: &After, seen: Option<&WindowCount>, now: u64) -> Decision {
         let count = WindowCount::count_at(seen, now);
         if count < after.free {

@@ -1,9 +1,9 @@
 //! Sliding: an exact log of what was counted, in bounded memory.
 //!
-//! State      The counted units with the instant at which each leaves the window, the newest N units at the most.
-//! Rule       A unit counted at `t` leaves at `t + P`. Allowed iff what is in the window and `cost` are at most N.
-//! Invariant  The log is sorted: a time before the newest is stored as the newest. Only a charge or a refund removes
-//!            units that have left, so a look with an older time still sees them.
+//! State      The counted units with the instant at which each leaves the window: at most the newest N units.
+//! Rule       A unit counted at `t` leaves at `t + P`. Allowed iff the units in the window plus `cost` are at most N.
+//!            Invariant The log is sorted: a time before the newest is stored as the newest. Only a charge or a refund
+//!            removes units that have left, so a look with an older time still sees them.
 //! Bound      Any span of length P admits at most N. That is what users expect of "N per P".
 //! Portable   Terms `count period grid` (grid 0 keeps times as they are); state `number {leaves_at left}`, where `left`
 //!            is the sum of the units up to and with this entry; undo `s leaves_at`.
@@ -114,7 +114,7 @@ impl Meter for Sliding {
         self.verdict(used, ask, |excess| state.and_then(|log| log.leaving(now, excess)).unwrap_or(now))
     }
 
-    /// The log keeps the newest N units, however they came.
+    /// The log keeps the newest N units, whichever operation counted them.
     #[inline]
     fn charged(&self, state: Option<Log>, now: u64, cost: u64, _: Charge) -> Log {
         match state {
@@ -163,7 +163,7 @@ impl Entry {
         } else if new.leaves_at <= self.leaves_at {
             Some(Entry { units: (self.units + new.units).min(most), ..self })
         } else {
-            // Where the new one alone fills the window.
+            // If the new entry alone fills the window.
             (new.units >= most).then_some(new)
         }
     }
@@ -214,7 +214,8 @@ impl Log {
         }
     }
 
-    /// Gives up all precision in time: every unit leaves with the last, later than it had to, never earlier.
+    /// Gives up all precision in time: every unit leaves together with the last one, which may be later than it had to,
+    /// never earlier.
     pub(crate) fn collapse(&mut self) {
         if let Log::Many(log) = self {
             let units = log.total();
@@ -293,7 +294,7 @@ impl Log {
     }
 }
 
-/// A store elsewhere keeps entries that have left for a while. It never keeps this many.
+/// The script's store keeps entries for a while after they have left, but never this many.
 #[cfg(feature = "portable")]
 const MAX_ENTRIES_OF_REPLY: u64 = 8 * MAX_EXACT_ENTRIES;
 

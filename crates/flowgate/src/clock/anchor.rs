@@ -3,7 +3,7 @@
 use super::Reading;
 use crate::time::{Span, Time};
 
-/// At monotonic instant `since` the time was `time`, `ahead` nanoseconds more than the wall clock said.
+/// At the monotonic instant `since` the time was `time`, which was `ahead` nanoseconds ahead of the wall clock.
 ///
 /// From there the clock runs at half speed until `ahead` is worked off, then at full speed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -21,7 +21,7 @@ impl Anchor {
         if self.ahead == 0 {
             return Time::from_nanos(self.time + elapsed).into();
         }
-        // Rounded such that a wait of `2 * w` shows `w` more, and a nanosecond less does not.
+        // Rounded so that after a wait of `2 * w` the time is `w` later, and one nanosecond earlier it is not.
         let lost = elapsed.div_ceil(2).min(self.ahead);
         Reading { now: Time::from_nanos(self.time + elapsed - lost), ahead: Span::from_nanos(self.ahead - lost) }
     }

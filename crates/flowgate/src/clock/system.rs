@@ -2,12 +2,12 @@
 //!
 //! State      An [`Anchor`]: what the time was at a tick of a monotonic counter.
 //! Rule       Every second of use the anchor is renewed from the wall clock, which is followed as [`WallClock`] says.
-//! Invariant  It never runs back, so no state is ever newer than `now` by more than two threads race. A correction
-//!            of the wall clock by `d` holds callers up by `d` in all, and calendar days are right again after `2d`.
+//!            Invariant It never runs back, so a state is newer than `now` only by the time between the readings of two
+//!            racing threads. A correction of the wall clock by `d` holds callers up by `d` in all, and calendar days
+//!            are right again after `2d`.
 //!
-//! The monotonic clock is the processor's own counter where it can be relied on (`quanta`). Reading the system's
-//! costs about the same by itself, but it waits for all loads before it: a cache miss on the table can then not
-//! overlap with the next one.
+//! The monotonic clock is the processor's own counter where it can be relied on (`quanta`). Reading the system's clock
+//! costs about the same, but it waits for all earlier loads, so that cache misses of two decisions cannot overlap.
 
 use std::sync::atomic::{AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release, fence};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
@@ -162,7 +162,7 @@ impl<S: Source> SystemClock<S> {
             } else if ticks.abs_diff(since) < self.renew_after {
                 return anchor.read(carried + self.nanos(ticks.saturating_sub(since)));
             } else {
-                // An anchor that lies far ahead is as good as an old one: the counter has started over.
+                // If the anchor is far ahead, the counter has started over. The anchor is then renewed like an old one.
                 self.renew(version);
             }
         }
@@ -174,7 +174,8 @@ impl<S: Source> SystemClock<S> {
         if self.version.compare_exchange(version, version + 1, Acquire, Relaxed).is_err() {
             return;
         }
-        // Read after the anchor is locked: no thread has used the old one for a later instant than this.
+        // The counter is read after the anchor is locked, so that no thread has used the old anchor for a later
+        // instant.
         let (ticks, wall) = (self.source.ticks(), self.source.wall());
         let (since, anchor, carried) = self.anchor();
         let elapsed = carried + self.nanos(ticks.saturating_sub(since));
@@ -299,7 +300,7 @@ mod tests {
 
     #[test]
     fn an_hour_ahead_for_less_than_two_seconds_costs_nothing() {
-        // Whenever it begins and ends between two readings of the wall clock.
+        // The step is tried at every offset between two readings of the wall clock.
         for begins in 0..10 {
             let fake = Fake::new();
             let clock = SystemClock::start(&fake);

@@ -69,7 +69,7 @@ impl WallClock {
     /// The anchor to use in place of `anchor` when the monotonic clock and the wall clock say this.
     pub(super) fn follow(&mut self, anchor: Anchor, monotonic: u64, wall: u64) -> Anchor {
         let elapsed = monotonic.saturating_sub(anchor.since);
-        // As if both were read an even number of nanoseconds after the last time: at half speed no half one is lost.
+        // Rounds to an even number of nanoseconds since the last reading, so that half speed loses no half nanosecond.
         let odd = elapsed % 2;
         let (monotonic, wall) = (monotonic - odd, wall.saturating_sub(odd));
         let (at, tolerance) = (anchor.read(monotonic), MAX_SMALL_STEP_NANOS + elapsed / MAX_DRIFT_DIVISOR);
@@ -95,7 +95,7 @@ impl WallClock {
         Anchor { since: monotonic, time: now + followed, ahead }
     }
 
-    /// Takes note of a large step forward. Gives how far to follow it once it has lasted long enough.
+    /// Notes a large step forward. Returns how far to follow it once it has lasted long enough.
     fn confirm(&mut self, forward: u64, elapsed: u64, tolerance: u64) -> Option<u64> {
         let step = match self.unconfirmed.take() {
             None => UnconfirmedJump { nanos: forward, lasted: 0 },
@@ -135,8 +135,8 @@ mod tests {
             Watched { wall: WallClock::default(), anchor: Anchor { since: real, time: real, ahead: 0 }, real }
         }
 
-        /// Reads the wall clock after `elapsed` when it is off by `off`. Gives how far the clock is ahead of the real
-        /// time.
+        /// Reads the wall clock after `elapsed` when it is wrong by `off`. Returns how far the clock is ahead of the
+        /// real time.
         fn read(&mut self, elapsed: u64, off: i64) -> i64 {
             self.real += elapsed;
             let before = self.anchor.read(self.real).now;

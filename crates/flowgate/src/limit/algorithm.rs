@@ -76,7 +76,7 @@ impl Algorithm {
         matches!(self, Algorithm::Bucket | Algorithm::Pace)
     }
 
-    /// The burst of a limit that names none: `pace` lets one go at a time, a bucket stocks what a period brings.
+    /// The default burst: one unit for `pace`, and the units of one period for a bucket.
     pub(super) fn default_burst(self, rate: Rate) -> u64 {
         if self == Algorithm::Pace { 1 } else { rate.count_ceil() }
     }

@@ -42,7 +42,7 @@ impl fmt::Display for Part {
     }
 }
 
-/// A limit that cannot be: which part is wrong, what stands there, and what was expected instead.
+/// An invalid limit: which part is wrong, its text, and what was expected.
 ///
 /// ```
 /// let error = "5/0s".parse::<flowgate::Limit>().unwrap_err();
@@ -56,7 +56,7 @@ pub struct LimitError {
     pub part: Part,
     /// What was written there, shortened where it is long.
     pub found: String,
-    /// What fits there.
+    /// What was expected.
     pub expected: String,
 }
 
@@ -66,7 +66,7 @@ impl LimitError {
     }
 }
 
-/// What an error repeats of the input: enough to find it, never a megabyte, nothing that a terminal acts upon.
+/// The part of the input that an error repeats: enough to find the place, never a megabyte, and no control characters.
 pub(super) fn shown(text: &str) -> String {
     const MAX_SHOWN_CHARS: usize = 40;
     let mut shown = String::new();

@@ -36,7 +36,8 @@ impl Limit {
             _ => Rate::from_micros(of(rate.micros()), rate.period()),
         };
         let slower = slower.unwrap_or(rate);
-        // Rounding may make a bucket slower than any that can be; with a burst of one, or at its own rate, it can.
+        // Rounding may give a bucket that is too slow to be valid. A burst of one, or the bucket's own rate, makes it
+        // valid again.
         let attempts = [(slower, burst), (slower, burst.map(|_| 1)), (rate, burst.map(|_| 1))];
         let mut built = attempts.into_iter().map(|(rate, burst)| self.with(rate, burst, of).build());
         built.find_map(Result::ok).unwrap_or_else(|| self.clone())

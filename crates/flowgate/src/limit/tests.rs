@@ -64,7 +64,7 @@ fn a_zone_is_known_by_its_one_name() {
     assert!("fixed 100/day tz=Etc/Unknown".parse::<Limit>().is_err());
 }
 
-/// What the language cannot express can still be asked of a builder.
+/// The builder also makes limits that the language cannot express.
 #[test]
 fn a_builder_refuses_what_the_language_does() {
     let rate = Rate::new(5, Period::SECOND).unwrap();

@@ -14,12 +14,12 @@ pub(super) struct NamedLimit {
     pub(super) limit: Limit,
 }
 
-/// The limits in force. Few limiters ever get other limits than their first. Those are read without the two atomic
-/// writes that reading a pointer to changing limits takes.
+/// The limits in force. Most limiters keep their first limits. These are read directly, which saves the two atomic
+/// writes of reading a replaceable pointer.
 #[derive(Debug)]
 pub(super) struct LimitsInForce {
     first: Vec<NamedLimit>,
-    /// From the first change on.
+    /// The limits after the first change; empty before it.
     changed: OnceLock<ArcSwap<Vec<NamedLimit>>>,
 }
 

@@ -7,7 +7,7 @@ use crate::key_bytes::KeyBytes;
 use crate::limit::Algorithm;
 use crate::memory::{CounterId, Subject};
 
-/// The keys that are prefetched together. More gain nothing, and their cache lines would push out each other.
+/// The number of keys that are prefetched together. More keys gain nothing, because their cache lines evict each other.
 const GROUP_KEYS: usize = 16;
 
 impl Limiter {

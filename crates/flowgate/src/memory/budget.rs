@@ -1,16 +1,16 @@
-//! The budget: a cap on the bytes of everything the table holds, and counts of what staying within it cost.
+//! The budget: a cap on all bytes of the table, and counts of what was given up to stay below it.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 use super::shard::{Room, SpareRoom};
 
-/// What to do when a new key needs room and there is none.
+/// What to do when a new key needs room and memory is full.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WhenFull {
     /// Evict other counters: first expired ones, then those with the least use, then those that expire first.
     #[default]
     Evict,
-    /// Deny new subjects; those that have a state keep it, and can be banned.
+    /// Deny new subjects. Subjects with a state keep it and can be banned.
     Deny,
 }
 

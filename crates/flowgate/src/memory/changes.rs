@@ -1,18 +1,19 @@
 //! Changes: which counters were written since the last visit, so that a journal writes those and no others.
 //!
-//! State      A slot has a changed bit. A shard has a bit for each group of its slots, those whose homes share their
-//!            upper eight bits: neighbours, and the same ones however the table is laid out. Where changes are
-//!            followed, the shard also lists the counters that vanished before their time, and the store has a bit for each
-//!            shard, so that a visit after a few changes locks a few shards.
-//! Invariant  A slot that is changed lies in a group whose bit is set, in a shard whose bit is set.
-//! Rule       Every write of a state sets both bits, whether or not changes are followed: that is cheaper than to ask.
-//!            A counter that expires or is evicted needs no note. Expired, it is as if never used; evicted, it may come
-//!            back, which is stricter.
+//! State      A slot has a changed bit. A shard has a bit for each group of its slots. The homes of a group share their
+//!            upper eight bits, so its slots are neighbours, and the layout of the table does not change the group.
+//!            Where changes are followed, the shard also lists the counters that vanished before their time, and the
+//!            store has a bit for each shard, so that a visit after a few changes locks a few shards. Invariant A slot
+//!            that is changed lies in a group whose bit is set, in a shard whose bit is set.
+//! Rule       Every write of a state sets both bits, whether or not changes are followed, because that is cheaper than
+//!            a check. A counter that expires or is evicted needs no note. Expired, it is as if never used; evicted, it
+//!            may come back, which is stricter.
 //! Rule       Visits come at least once per [`GRACE_NANOS`](super::expiry::GRACE_NANOS). So a refund, after which a counter
 //!            expires earlier than its last record says, is visited before the counter is dropped. After a longer pause
 //!            refunded units may come back, which is stricter.
-//! Rule       A visit holds the lock of a shard for [`VISIT_SLOTS`] slots, or counters that vanished, at a time. It goes
-//!            on behind the last tag it has seen: inserts, gaps and a new layout move slots, and tags stay in order.
+//! Rule       A visit holds the lock of a shard for [`VISIT_SLOTS`] slots, or counters that vanished, at a time. It
+//!            goes on after the last tag that it has seen: inserts, gaps and a new layout move slots, but tags stay in
+//!            order.
 //! Bound      A shard lists [`MAX_GONE`] counters. Beyond that it notes only that it lost track, and all states must be
 //!            written anew.
 
@@ -42,12 +43,12 @@ const VISIT_GROUPS: usize = 16;
 /// The most counters in the list of those that vanished.
 const MAX_GONE: usize = 1024;
 
-/// What a shard notes where changes are followed.
+/// The notes of a shard about its changes, if changes are followed.
 #[derive(Debug)]
 pub(super) struct Followed {
-    /// The counters that vanished before their time: by a reset, a ban that is lifted, a refund of all.
+    /// The counters that vanished before they expired: by a reset, a lifted ban, or a refund of all units.
     gone: Vec<Tag>,
-    /// More vanished than the list holds.
+    /// True if more counters vanished than the list can hold.
     lost_track: bool,
     /// The bits of all shards, and which of them this one has.
     shards: Arc<ChangedShards>,
@@ -69,14 +70,14 @@ impl Followed {
 pub(super) struct ChangedShards(Box<[AtomicU64]>);
 
 impl ChangedShards {
-    /// All shards may have changes, as those do that are not followed.
+    /// Sets all bits: before changes are followed, any shard may have some.
     pub(super) fn new(shards: usize) -> ChangedShards {
         ChangedShards((0..shards.div_ceil(64)).map(|_| AtomicU64::new(u64::MAX)).collect())
     }
 
     fn set(&self, index: usize) {
         let (word, bit) = (&self.0[index / 64], 1 << (index % 64));
-        // The lock of the shard keeps the bit as it is meanwhile.
+        // The caller holds the lock of the shard, so the bit does not change meanwhile.
         if word.load(SeqCst) & bit == 0 {
             word.fetch_or(bit, SeqCst);
         }
@@ -112,7 +113,7 @@ pub struct VisitCursor {
     /// The counters that vanished from the shard and are not written yet.
     gone: Vec<Tag>,
     lost_track: bool,
-    /// Measures the steps, if that was asked for.
+    /// Whether to measure the steps.
     clock: Option<Clock>,
     held: Span,
 }
@@ -209,7 +210,7 @@ impl Shard {
 
     #[inline(always)]
     pub(super) fn mark_group(&mut self, group: u8) {
-        // Mostly the bit is set. A write would take the cache line away from other processors.
+        // Mostly the bit is set already. Writing it again would take the cache line away from other processors.
         if self.changed_groups[usize::from(group / 64)] & 1 << (group % 64) == 0 {
             self.mark_first(group);
         }
@@ -241,7 +242,8 @@ impl Shard {
             Some(next) => next,
             None => {
                 if let (Visit::Changed, Some(followed)) = (visit, &mut self.followed) {
-                    // One that comes back before it is written marks its group, and is visited after this list.
+                    // A counter that comes back before it is written marks its group. The visit reaches it after this
+                    // list.
                     cursor.gone = std::mem::take(&mut followed.gone);
                     cursor.lost_track |= std::mem::take(&mut followed.lost_track);
                 }
@@ -318,7 +320,7 @@ impl Shard {
                 }
                 if looked_at >= VISIT_SLOTS || out.len() - written >= VISIT_BYTES {
                     match self.slots[index..].iter().find(|slot| !slot.is_empty()) {
-                        // What lies between the two tags is inserted later, and marks its group.
+                        // A slot that is inserted between the two tags later marks its group, so no change is missed.
                         Some(slot) if visit == Visit::All || slot.group() == group => return Some(slot.tag()),
                         _ => break,
                     }

@@ -2,7 +2,7 @@
 //!
 //! State      The number of a database lies in four bits of a key's name, so in the tag of its slots. Each shard has
 //!            the number of its slots for each database but the first.
-//! Rule       A number changes under the lock of its shard and is read without it, as the outline of a shard is.
+//! Rule       A number changes under the lock of its shard and is read without it, like the outline of a shard.
 //! Bound      128 bytes a shard, so for each 512 KiB that the store may hold, from the first use of another database
 //!            on.
 

@@ -3,15 +3,15 @@
 //! Rule       Of [`EVICTION_SAMPLE_SLOTS`] neighbours one goes: of the lowest [`Class`], of those the one that expires
 //!            first, of those the last one. The next sample begins behind it.
 //! Invariant  An eviction takes no class above the lowest one in its sample.
-//! Bound      To have a counter forgotten of which half is used, a crowd of keys must use half of the limits of all its
-//!            neighbours, so of nearly the whole table.
+//! Bound      A crowd of keys can evict a counter of which half is used only after it has used half of the limits of
+//!            all neighbours, which is nearly the whole table.
 //!
 //! The hash has shuffled the counters, so neighbours are a fair sample. A sample is a number of counters, not of
 //! slots. If each range of slots lost one counter in turn, a range with few counters would soon hold only counters in
 //! use, and lose those.
 //!
-//! Use counts before expiry. A counter that is used up may expire soon, and a crowd of new keys expires later: by
-//! expiry alone, the crowd would evict the used-up counters of other clients, which resets their limits.
+//! The class decides before the expiry. A counter that is used up may expire soon, and new keys expire later. By expiry
+//! alone, a crowd of new keys would evict the used-up counters of other clients, and so reset their limits.
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -22,8 +22,8 @@ use crate::class::Class;
 /// The slots among which the counter to evict is chosen.
 pub(super) const EVICTION_SAMPLE_SLOTS: usize = 32;
 
-/// The number of samples in which a log of a lower class is searched. If there is none, the log that needs the bytes is
-/// coarsened.
+/// A log that needs bytes searches this many samples for a log of a lower class to evict. If there is none, the log
+/// gives up its precision in time.
 const LOG_SAMPLES: usize = 4;
 
 /// A counter that may be evicted.

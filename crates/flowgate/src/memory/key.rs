@@ -21,7 +21,7 @@ use super::sip_hash::{SipHasher, sip_hash};
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Seed(pub [u64; 2]);
 
-/// The text reveals nothing: with the key, a client could choose subjects that collide.
+/// Hides the key: a client that knew it could choose subjects that collide.
 impl fmt::Debug for Seed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Seed(..)")
@@ -103,7 +103,7 @@ impl Subject {
 #[derive(Clone, Copy)]
 pub struct SubjectHasher(SipHasher);
 
-/// The text reveals nothing: with the state, a client could choose subjects that collide.
+/// Hides the state: a client that knew it could choose subjects that collide.
 impl fmt::Debug for SubjectHasher {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("SubjectHasher(..)")
@@ -166,7 +166,7 @@ impl Key {
         u128::from(self.0.home) << 64 | u128::from(self.0.name)
     }
 
-    /// The key of which these are the bits.
+    /// The key with these bits, which [`Key::bits`] has returned.
     pub fn from_bits(bits: u128) -> Key {
         Key(Tag { home: (bits >> 64) as u64 & Tag::HOME_MASK, name: bits as u64 })
     }
@@ -201,7 +201,7 @@ pub(crate) struct Tag {
     pub(crate) name: u64,
 }
 
-/// Compares both words at once: a search compares tags more often than it does anything else.
+/// Compares both words at once, because comparing tags is most of the work of a search.
 impl Ord for Tag {
     #[inline]
     fn cmp(&self, other: &Tag) -> Ordering {

@@ -2,10 +2,11 @@
 //!
 //! Rule       Records are loaded in the order in which they were written; of the records of a counter the last one
 //!            counts.
-//! Rule       A state that is over replaces an older one as any other does: a part of a counter may be over while the
-//!            other is not. A table that needs room drops what is over; the caller sweeps it once all is loaded.
-//! Rule       What is over is told by a time at which the records were written, not by the time of loading: a later
-//!            record may continue a log of which all entries have left by now.
+//! Rule       An expired state replaces an older one like any other state, because one part of a counter may have
+//!            expired and the other not. A table that needs room drops expired states. The caller sweeps the table once
+//!            all records are loaded.
+//! Rule       Whether a state has expired is judged at the time when the records were written, not at the time of
+//!            loading. A later record may continue a log whose entries have all left by now.
 //! Rule       A record that cannot be used changes nothing: it is of a kind this version does not know, it is
 //!            malformed, or it continues a log that is not there.
 //! Bound      The table stays within its budget: where the states do not fit, it evicts or refuses as it does for new
@@ -20,14 +21,14 @@ use super::slot::{Kind, Slot};
 use crate::algorithm::{Entries, Entry, Log, MAX_DEBT_NANOS, MAX_EXACT_INTEGER, State};
 use crate::time::{Span, Time};
 
-/// No state lasts longer than two of the longest debts: a ban of that length, remembered as long.
+/// The longest life of a state: a ban of the longest length that is remembered for as long again.
 const MAX_LIFETIME_NANOS: u64 = 2 * MAX_DEBT_NANOS;
 
 /// When records are loaded.
 #[derive(Clone, Copy, Debug)]
 pub struct LoadAt {
-    /// States that are over at this time may be dropped. It is no later than any change that this record or a later one
-    /// tells of.
+    /// States that have expired at this time may be dropped. It is not later than any change in this record or a later
+    /// one.
     pub now: Time,
     /// How far all states are moved back in time: where the clock was put back between two runs.
     pub back: Span,
@@ -135,7 +136,7 @@ impl Shard {
         LoadOutcome::Kept
     }
 
-    /// The log of which `tail` is the end.
+    /// The log that ends with `tail`.
     fn continued(&mut self, tag: Tag, tail: &LogTail<'_>, back: u64) -> Option<Log> {
         let old = match self.find(tag) {
             Ok(index) => match self.slots[index].log_index() {
@@ -147,7 +148,7 @@ impl Shard {
             },
             Err(_) => None,
         };
-        // Older records of the log were moved back, too.
+        // The older records of the log were also moved back in time.
         let entries =
             tail.continue_from(old.map(|log| moved(log, back, u64::saturating_add)).as_ref(), MAX_EXACT_INTEGER)?;
         let mut log = Log::from_entries(entries)?;

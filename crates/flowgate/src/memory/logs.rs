@@ -10,7 +10,7 @@ use crate::algorithm::Log;
 pub(super) struct Logs {
     places: Vec<Place>,
     len: usize,
-    /// The first vacant place, or the one behind the last.
+    /// The first vacant place, or the place after the last one.
     vacant: usize,
 }
 

@@ -46,7 +46,7 @@ const LOG_HEAD_BYTES: usize = 6 * 8;
 /// it fits in a block of a journal, of 64 KiB.
 const _: () = assert!(HEAD_BYTES + LOG_HEAD_BYTES + MAX_WORDS * 16 < 48 << 10);
 
-/// A record: the state of a counter, or what another writer has put beside the states.
+/// A record: the state of a counter, or a record that another writer has added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Record<'a>(&'a [u8]);
 
@@ -229,7 +229,7 @@ pub(super) fn write_slot(slot: &Slot, out: &mut Vec<u8>) {
         (word, length) = (word >> 7, length + 1);
     }
     record[length] = word as u8;
-    // A copy of a fixed length takes a few instructions, any other a call.
+    // A copy of a fixed length takes a few instructions; a copy of any other length is a call.
     let end = out.len() + length + 1;
     out.extend_from_slice(&record);
     out.truncate(end);
@@ -244,7 +244,7 @@ fn short_word(bytes: &[u8]) -> Option<u64> {
     (is_shortest && fits).then_some(word)
 }
 
-/// Appends the entries of a log from the instant `from` on. A single one fits in the record of a slot.
+/// Appends the entries of a log that leave at `from` or later. A log of one entry is written as the record of a slot.
 pub(super) fn write_log(slot: &Slot, entries: &Entries, from: u64, out: &mut Vec<u8>) {
     if let Some(Entry { leaves_at, units }) = entries.only() {
         return write_slot(&Slot::of_words(slot.tag(), Kind::One, slot.label(), [leaves_at, units]), out);

@@ -60,7 +60,7 @@ pub(super) struct Shard {
     pub(super) databases: Option<Arc<DatabaseCounts>>,
     /// Where changes are followed.
     pub(super) followed: Option<Box<Followed>>,
-    /// The number of slots that were examined in order to drop them.
+    /// The number of slots that were examined to drop counters or to move logs.
     #[cfg(test)]
     touched: usize,
 }
@@ -120,7 +120,8 @@ impl Shard {
         let mut main = self.slot(tag, state, label, now, budget);
         let mut second = seen.and_then(|seen| self.slot(tag.seen(), seen.into_state(), seen_label, now, budget));
         if hit.limit.after_window().is_some() && hit.new_slots == 0 {
-            // Both or none: a counter with one part will need the other, which must not be refused then.
+            // Both parts get a slot or none: a counter with one part will need the other later, which must not fail
+            // then.
             main = main.or(second.map(|second| Slot::unused(tag, mark, second.forget_at())));
             second = second.or(main.map(|main| Slot::unused(tag.seen(), mark, main.forget_at())));
         }
@@ -161,7 +162,7 @@ impl Shard {
         usize::from(hit.record.strikes.is_none() && !hit.watches)
     }
 
-    /// Whether the bans are all merely watched, and none is remembered.
+    /// Whether the plan only looks for these bans and none of them is remembered.
     #[inline]
     pub(super) fn is_clear(&self, bans: &[BanHit<'_>]) -> bool {
         bans.iter().all(|ban| ban.watches && self.find(ban.key.tag()).is_err())
@@ -190,7 +191,8 @@ impl Shard {
         self.settle(budget);
     }
 
-    /// The instant from which the counter of `tag` is as if never used, and the mark of the algorithm that made it.
+    /// The instant from which the counter of `tag` has expired (is as if never used), and the mark of the algorithm
+    /// that made it.
     pub(super) fn owner(&self, tag: Tag) -> Option<(u64, u8)> {
         let parts = [tag, tag.seen()].into_iter().filter_map(|tag| self.find(tag).ok());
         // A counter with `after=` has two slots. The slot of an unused part only accompanies the other one.
@@ -255,7 +257,7 @@ impl Shard {
     #[inline]
     pub(super) fn put(&mut self, tag: Tag, slot: Option<Slot>) {
         match (self.find(tag), slot) {
-            // A log that is there has already come back: the plan names its counter twice, and the first time counts.
+            // If the slot has a log already, the plan names its counter twice, and the first of the two was kept.
             (Ok(index), slot) if self.slots[index].holds_log() => self.discard(slot),
             (Ok(index), Some(slot)) => {
                 self.slots[index] = slot;
@@ -274,8 +276,9 @@ impl Shard {
         }
     }
 
-    /// Reserves what a log of some class needs. Where the budget has no more, a log of a lower class goes; where that
-    /// does not do, this one gives up its precision in time, which holds units longer, never shorter.
+    /// Reserves the bytes that a log of some class needs. If the budget has none left, a log of a lower class is
+    /// evicted. If that is not enough, this log gives up its precision in time, which holds units longer, never
+    /// shorter.
     #[inline]
     fn fit(&mut self, log: &mut Log, class: Class, now: u64, budget: &Budget) {
         if matches!(log, Log::One(_)) || self.reserve_log(log, budget) {
@@ -352,8 +355,8 @@ impl Shard {
         position(place, self.positions)
     }
 
-    /// Inserts a slot where `find` says. There is room for it: either it was made, or the slot was there before and
-    /// went to make room, and the slots of a table lie the same however they came.
+    /// Inserts a slot at the position that `find` has given. There is room for it: the plan has made room, or the slot
+    /// was there before and was taken out. The layout of a table does not depend on the order of inserts.
     fn insert(&mut self, index: usize, slot: Slot) {
         let run = self.slots[index..].iter().take_while(|slot| !slot.is_empty()).count();
         let gap = index + run;
@@ -385,7 +388,7 @@ impl Shard {
         self.close_gap(index);
     }
 
-    /// Empties a slot and moves those behind it that are away from home one closer.
+    /// Empties a slot. The slots after it that are not at their home position move one position back.
     pub(super) fn close_gap(&mut self, index: usize) {
         let behind = &self.slots[index + 1..];
         let away = |(offset, slot): &(usize, &Slot)| !slot.is_empty() && self.position(slot.place()) <= index + offset;
@@ -443,7 +446,7 @@ impl Shard {
                     self.slots[target] = self.slots[part];
                     self.slots[part] = Slot::EMPTY;
                 } else if part >= to {
-                    // Nothing moved here, so nothing moves behind it.
+                    // No slot moved to this position, so no later slot moves.
                     return dropped;
                 }
                 free = target + 1;

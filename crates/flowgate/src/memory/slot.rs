@@ -80,7 +80,7 @@ const CLASS_SHIFT: u32 = 4;
 const CHANGED_BIT: u8 = 1 << 6;
 const MARK_SHIFT: u32 = 8;
 
-/// What a slot holds beside the two words of its state.
+/// The part of a slot beside the two words of its state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Label {
     /// The algorithm of a limit's counter, or the level of a ban.
@@ -213,7 +213,7 @@ impl Slot {
         self.bits() & KIND_BITS == kind as u8
     }
 
-    /// The words of its record: without the changed bit.
+    /// The words that its record has: those of the slot without the changed bit.
     #[inline]
     pub(super) fn record_words(&self) -> [u64; 4] {
         [self.meta & !u64::from(CHANGED_BIT), self.name, self.forget_at, self.word]
@@ -246,7 +246,7 @@ impl Slot {
         Slot { forget_at: self.forget_at.saturating_sub(nanos), word, ..*self }
     }
 
-    /// What the slot holds, in a word.
+    /// The name of what the slot holds, such as an algorithm.
     pub(super) fn describe(&self) -> &'static str {
         match self.kind() {
             Kind::Bucket if self.mark() == Algorithm::Pace as u8 => "pace",

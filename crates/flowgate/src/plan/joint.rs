@@ -3,12 +3,13 @@
 //! Rule       Refunds come first and count in any case. Then the other parts follow in order. Each is asked as if all
 //!            parts before it had been counted on the counters they share, whether these pass or not; a peek counts
 //!            nothing for those after it.
-//! Rule       A part that asks and is denied denies the step: no part is charged, a record neither. Then rules that
-//!            count denied requests are charged where they are exceeded, bans are struck, and only after that every
-//!            part is answered: all answers describe the state that the step leaves.
+//! Rule       A part that asks and is denied denies the step: no part is charged, not even a record. Then the rules
+//!            that count denied requests and are exceeded are charged, and bans get their strikes. Every part is
+//!            answered after that, so all answers describe the state that the step leaves.
 //! Rule       An allowed step answers as its parts would one after the other at that instant.
 //! Rule       Shadow rules see the parts one after the other, each by itself, whatever the step decides.
-//! Rule       A part that meets a ban in force charges and strikes nothing. A step strikes a subject once.
+//! Rule       A part that meets a ban in force changes no counter and gives no strike. A step gives a subject at most
+//!            one strike.
 //! Bound      An allowed step counts as its parts would by themselves, so the bound of every limit holds.
 
 use std::collections::HashMap;
@@ -149,7 +150,7 @@ fn refund(now: Time, parts: &mut [PlanPart<'_, '_>], shared: &mut SharedCounters
     }
 }
 
-/// Looks for bans in force; tells for each part whether one denies it.
+/// Looks for bans in force, and returns for each part whether one denies it.
 fn find_bans(now: Time, parts: &mut [PlanPart<'_, '_>], shared: &mut SharedCounters<'_>) -> Vec<bool> {
     shared.bans.iter_mut().for_each(|ban| ban.look(now));
     for (part, indices) in parts.iter_mut().zip(&shared.parts) {
@@ -160,7 +161,7 @@ fn find_bans(now: Time, parts: &mut [PlanPart<'_, '_>], shared: &mut SharedCount
     parts.iter().map(|part| part.op.asks() && part.is_banned()).collect()
 }
 
-/// Puts in the verdict of every enforced hit; true if one that asks is denied.
+/// Sets the verdict of every enforced hit. Returns true if a hit of a part that asks is denied.
 fn evaluate(now: Time, parts: &mut [PlanPart<'_, '_>], shared: &mut SharedCounters<'_>) -> bool {
     let mut denied = false;
     shared.pending.fill(Pending::default());
@@ -193,8 +194,8 @@ fn count_shadows(now: Time, parts: &mut [PlanPart<'_, '_>], shared: &mut SharedC
     }
 }
 
-/// Which bans are struck, as (part, ban): the first part whose rule denies strikes for all parts. Shadow rules and a
-/// full store strike no subject.
+/// The bans that get a strike, as (part, ban). Only the first part whose rule denies gives a strike. Denials by shadow
+/// rules and by a full store give none.
 fn find_strikes(parts: &[PlanPart<'_, '_>], shared: &SharedCounters<'_>, banned: &[bool]) -> Vec<(usize, usize)> {
     let mut struck = vec![false; shared.bans.len()];
     let mut strikes = Vec::new();
@@ -236,7 +237,7 @@ fn charge_denied(now: Time, parts: &mut [PlanPart<'_, '_>], shared: &mut SharedC
     }
 }
 
-/// Strikes. A ban that begins holds for all parts that share its subject.
+/// Gives the strikes. A ban that begins holds for all parts that share its subject.
 fn strike(now: Time, parts: &mut [PlanPart<'_, '_>], shared: &mut SharedCounters<'_>, strikes: &[(usize, usize)]) {
     for &(number, place) in strikes {
         let record = &mut shared.bans[shared.parts[number].bans[place]];
@@ -283,14 +284,14 @@ fn each_rule<'a>(hits: &mut [Hit<'a>], mut act: impl FnMut(usize, &mut [Hit<'a>]
     }
 }
 
-/// What the parts so far ask of one counter.
+/// The units that the parts so far ask of one counter.
 #[derive(Clone, Copy, Debug, Default)]
 struct Pending {
     /// The number of units.
     units: u64,
     /// For a limit with `after=`, the number of units beyond the free ones.
     enforced: u64,
-    /// As `enforced`, once the current period of `after=` is over.
+    /// Like `enforced`, for a time after the current period of `after=`.
     enforced_later: u64,
 }
 

@@ -20,7 +20,7 @@ impl Ban {
 }
 
 impl<'a> BanHit<'a> {
-    /// A ban whose record something else keeps.
+    /// A ban whose record another store keeps.
     pub fn portable(ban: &'a Ban, rule_id: u32) -> BanHit<'a> {
         BanHit::new(Key::NOWHERE, ban, rule_id)
     }
@@ -32,13 +32,13 @@ impl<'a> BanHit<'a> {
         let nanos = |micros: u64| micros * NANOS_PER_MICRO;
         let level = u8::try_from(level).unwrap_or(u8::MAX);
         let last = (until > 0).then(|| LastBan { until: nanos(until), forget_at: nanos(forget_at), level });
-        // When they leave makes no difference to what a strike does now.
+        // The times at which the strikes leave do not matter for a strike now.
         let inside = Entry { leaves_at: now.as_nanos() + 1, units: strikes };
         self.record = Record { last, strikes: (strikes > 0).then_some(Log::One(inside)) };
         Some(())
     }
 
-    /// Puts in a standing that was worked out elsewhere.
+    /// Sets a standing that was decided elsewhere.
     pub fn settle(&mut self, standing: Standing) {
         self.standing = standing;
     }

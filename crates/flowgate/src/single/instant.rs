@@ -1,7 +1,7 @@
 //! A counter that is one atomic instant: that of a bucket whose interval is a whole number of nanoseconds.
 //!
-//! A decision is one compare-and-exchange, and none where nothing changes: half of what a lock and two words cost where
-//! several threads meet.
+//! A decision is one compare-and-exchange, or none if nothing changes. With several threads that costs half as much as
+//! a lock and two words.
 
 use std::sync::atomic::{AtomicU64, Ordering::AcqRel, Ordering::Acquire};
 
@@ -70,7 +70,8 @@ mod tests {
     use crate::limit::Limit;
 
     proptest! {
-        /// Also at the ends of time, for costs that no limit grants, and beyond a debt that was recorded.
+        /// The test includes the earliest and latest instants, costs that no limit grants, and debts that a record has
+        /// made.
         #[test]
         fn a_take_is_the_same_as_any_other_operation(
             limit in prop_oneof![

@@ -1,14 +1,14 @@
-//! A counter behind the cheapest lock that holds it.
+//! A counter behind the cheapest lock that its state allows.
 //!
 //! Most states are two words. They are kept in atomics under a flag: one atomic exchange to lock, a plain store to
-//! unlock, half of what a mutex costs, and no `unsafe`. The lock is held for a few nanoseconds. A thread that
-//! finds it taken spins for as long as that may last and then yields. What is more than two words, a sliding log
-//! or the two counters of `after=`, lives behind a mutex.
+//! unlock, half of what a mutex costs, and no `unsafe`. The lock is held for a few nanoseconds. A thread that finds it
+//! taken spins for as long as that may last and then yields. Larger states (a sliding log, the two counters of
+//! `after=`) are behind a mutex.
 
 use std::hint::spin_loop;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
 
-/// A holder that keeps the lock for this many looks has lost the processor.
+/// After this many checks of the lock, its holder must have lost the processor.
 const LOOKS_PER_YIELD: u32 = 64;
 
 #[derive(Debug, Default)]
@@ -39,7 +39,7 @@ impl SpinWords {
     fn lock(&self) {
         let mut looks = 0_u32;
         while self.taken.swap(true, Acquire) {
-            // Only look until it seems free: a swap would take the line away from the holder.
+            // Only reads until the lock seems free: a swap would take the cache line away from the holder.
             while self.taken.load(Relaxed) {
                 looks += 1;
                 if looks.is_multiple_of(LOOKS_PER_YIELD) { std::thread::yield_now() } else { spin_loop() }

@@ -1,4 +1,4 @@
-//! What a limit lets through, at the most.
+//! The most that a limit lets through.
 
 use std::collections::HashMap;
 
@@ -9,7 +9,7 @@ use proptest::prelude::*;
 
 use crate::Store;
 
-/// What was let through: when it left, and how much.
+/// An admission: the instant at which the request left, and its units.
 #[derive(Clone, Copy, Debug)]
 struct Admitted {
     at: u64,

@@ -129,7 +129,8 @@ impl Scale {
         self.per_nano * (NANOS_PER_MICRO / self.coarser)
     }
 
-    /// From ticks of a nanosecond; rounded down, which no whole number of ticks of a microsecond notices.
+    /// Converts from ticks of a nanosecond. Rounded down, which loses nothing for a whole number of ticks of a
+    /// microsecond.
     fn exact(self, ticks: u128, at_most: u64) -> Exact {
         let (ticks, per_micro) = (ticks / u128::from(self.coarser), u128::from(self.per_micro()));
         match u64::try_from(ticks / per_micro) {

@@ -9,8 +9,8 @@ use crate::limit::Unit;
 use crate::portable::{Arguments, Portable};
 use crate::time::NANOS_PER_MICRO;
 
-/// The largest difference between the clocks of the script and the caller for which the ends of calendar periods are sent
-/// along. Beyond it, the script asks for others.
+/// A call carries the ends of calendar periods for differences of up to this span between the clocks of the script and
+/// the caller. If the difference is larger, the script asks for other ends.
 const MAX_CLOCK_SKEW_NANOS: u64 = 60 * 1_000_000_000;
 
 impl Portable for Fixed {

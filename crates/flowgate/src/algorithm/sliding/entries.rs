@@ -15,12 +15,12 @@ use packed::{Packed, PackedEntries};
 
 const INLINE_WORDS: usize = 3;
 
-/// The fewest words of a ring. As all its sizes, it is odd: glibc and other allocators add 8 bytes to an allocation and round it
-/// up to 16, so that an even number of words would leave eight bytes unused.
+/// The smallest ring in words. All sizes of rings are odd: glibc and other allocators add 8 bytes to an allocation and
+/// round it up to 16, so an even number of words would leave eight bytes unused.
 const FEWEST_RING_WORDS: usize = 7;
 
-/// The most words of a log that was charged, and so the most entries: twice as many words as a log of one limit has entries.
-/// Only a log that limits of different numbers have charged would need more.
+/// The largest number of words of a log, and so of entries: twice the largest number of entries of a log that one limit
+/// charges. Only a log that several limits with different numbers have charged could need more.
 pub(crate) const MAX_WORDS: usize = Packed::MAX_WORDS * MAX_ENTRIES;
 
 /// What an allocation of an odd number of words costs on top of its size.
@@ -39,8 +39,8 @@ pub(crate) enum Entries {
         first: u16,
         /// The words that are taken.
         len: u16,
-        /// The words from the oldest on that are as at the last visit, but that the oldest entry may have other units. A
-        /// journal writes the others.
+        /// The number of words, from the oldest on, that are the same as at the last visit. (The oldest entry may have
+        /// other units.) A journal writes the other words.
         unchanged: u16,
         total: u64,
     },
@@ -190,7 +190,7 @@ impl Entries {
         doubled.max(words + Packed::MAX_WORDS).max(FEWEST_RING_WORDS) | 1
     }
 
-    /// Moves the entries to a ring of so many words, in which they have room.
+    /// Moves the entries to a ring of `size` words, in which they have room.
     fn resize(&mut self, size: usize) {
         let (packed, total, mut words) = (self.packed(), self.total(), vec![0; size].into_boxed_slice());
         packed.copy_to(&mut words);
@@ -202,9 +202,9 @@ impl Entries {
         *self = Entries::Ring { words, first: 0, len, unchanged, total };
     }
 
-    /// The usual charge, in one pass: entries of one word leave a ring, and one goes behind the newest. False if the charge is another,
-    /// and nothing was done: an entry has two words or joins the newest, the ring is to grow or to shrink, or it would have
-    /// more than `most` units.
+    /// The usual charge, in one pass: entries of one word leave a ring, and one entry is added after the newest.
+    /// Returns false and changes nothing if the charge is not of this kind: an entry has two words or joins the newest,
+    /// the ring must grow or shrink, or it would have more than `most` units.
     #[inline]
     pub(super) fn charge_usual(&mut self, new: Entry, now: u64, most: u64) -> bool {
         let packed = self.packed();
@@ -214,7 +214,7 @@ impl Entries {
             return false;
         }
         let (mut oldest, mut dropped, mut left) = (usize::from(*first), 0, 0);
-        // This ends: the newest entry has not left.
+        // The loop ends at the newest entry, which has not left.
         loop {
             let Entry { leaves_at, units } = match words.get(oldest) {
                 Some(&word) if packed::is_short(word) => packed::short_entry(word),
@@ -271,7 +271,7 @@ impl Entries {
         while let Some((first, words)) = self.packed().oldest().filter(|(first, _)| first.leaves_at <= now) {
             self.drop_front(words, first.units);
         }
-        // A log that was long and is short again gives its memory back.
+        // A log that was long and is short now gives its memory back.
         if let Entries::Ring { words, len, .. } = self
             && is_idle(usize::from(*len), words.len())
         {
@@ -339,7 +339,7 @@ impl Entries {
         self.write_front(&joined);
     }
 
-    /// Drops `units` units of the oldest entry, which has more, in so many words.
+    /// Drops `units` units of the oldest entry, which has more and takes this many words.
     fn shorten_front(&mut self, first: Entry, words: usize, units: u64) {
         let rest = Packed::new(Entry { units: first.units - units, ..first });
         // A part of two words may fit in one.
@@ -355,7 +355,7 @@ impl Entries {
         }
     }
 
-    /// Drops so many words of the oldest entry, which lose so many units.
+    /// Drops the oldest `dropped` words, and the `units` that they hold.
     #[inline]
     fn drop_front(&mut self, dropped: usize, units: u64) {
         match self {
@@ -373,7 +373,7 @@ impl Entries {
         }
     }
 
-    /// Drops the newest entry, of so many units, which begins at this word.
+    /// Drops the newest entry, which begins at this word and has this many units.
     fn truncate(&mut self, begin: usize, units: u64) {
         match self {
             Entries::Few { len, .. } => *len = begin as u8,

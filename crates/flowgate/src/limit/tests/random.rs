@@ -122,7 +122,7 @@ proptest! {
     }
 }
 
-/// Whatever is accepted has a canonical form.
+/// Every limit that the parser accepts has a canonical form.
 fn read_back(text: &str) -> Result<(), TestCaseError> {
     if let Ok(limit) = text.parse::<Limit>() {
         prop_assert_eq!(limit.to_string().parse::<Limit>(), Ok(limit), "{}", text);

@@ -24,7 +24,7 @@ use crate::plan::{self, Hit};
 use crate::redis_cell::{Throttle, ThrottleError, ThrottleReply};
 use crate::time::Time;
 
-/// What a take has yet to do for a counter once its whole plan passes.
+/// What is left to do for a counter once the whole plan passes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Rest {
     /// Nothing: the slot is written.
@@ -171,8 +171,8 @@ impl Shard {
         Some(rest)
     }
 
-    /// Puts back the instant that [`Shard::look_at_log`] has written for a charge that does not come. The class stays: the slow path
-    /// writes it anew.
+    /// Restores the instant that [`Shard::look_at_log`] has written for a charge that is not made. The class stays,
+    /// because the slow path writes it again.
     #[cold]
     fn undo_look(&mut self, index: usize) {
         if let Some(place) = self.slots[index].log_index() {
@@ -305,7 +305,7 @@ impl Shard {
         self.find(tag).is_ok_and(|index| self.slots[index].mark() == mark)
     }
 
-    /// Makes way for a limit where one of another algorithm has been and is as if never used.
+    /// Removes an expired counter of another algorithm, in whose place a limit will count.
     pub(in crate::memory) fn give_up_to(
         &mut self,
         limit: &Limit,
@@ -325,7 +325,7 @@ impl Shard {
         }
     }
 
-    /// Makes way where a limit's counter has been and is as if never used.
+    /// Removes an expired counter of a limit.
     pub(in crate::memory) fn give_up_to_throttle(
         &mut self,
         tag: Tag,

@@ -36,7 +36,7 @@ const fn slot_bytes(slots: usize) -> usize {
     slots * size_of::<Slot>()
 }
 
-/// What a plan leaves free in a shard.
+/// The room that a plan must leave free in a shard.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in crate::memory) enum SpareRoom {
     #[default]
@@ -96,18 +96,18 @@ impl Shard {
         !self.is_full(room) && self.end.max(self.positions) + room.behind() < self.slots.len()
     }
 
-    /// Whether it would be too full with the missing slots.
+    /// Whether the table would be too full with the missing slots.
     #[inline]
     pub(in crate::memory) fn is_full(&self, room: Room) -> bool {
         (self.live + room.missing) * FULL_FRACTION.1 > self.positions * room.spare.full()
     }
 
-    /// Whether it would have the room if it were empty.
+    /// Whether the table would have the room if it were empty.
     pub(in crate::memory) fn could_hold(&self, room: Room) -> bool {
         room.missing * FULL_FRACTION.1 <= self.narrowed(room) * room.spare.full()
     }
 
-    /// The positions to which it is to be narrowed so that enough slots lie behind the last one.
+    /// The number of positions to which the table must shrink so that enough slots are left after the last position.
     pub(in crate::memory) fn narrowed(&self, room: Room) -> usize {
         self.positions.min(self.slots.len().saturating_sub(room.behind() + 1))
     }
@@ -195,8 +195,8 @@ impl Shard {
 
     /// Moves the logs close together where most of their places are vacant, but for those of the `lent`, which come back.
     ///
-    /// Which slot a log belongs to only the slots know, so all are gone through; that is worth it where it frees many places
-    /// for the slots it looks at. As many logs must have gone before it is again.
+    /// Only the slots know their logs, so this reads all slots. It is worth that only if it frees many places, so it
+    /// runs again after as many logs have been removed.
     pub(in crate::memory) fn pack_logs(&mut self, lent: usize, budget: &Budget) {
         let (taken, places) = (self.logs.len() + lent, self.places);
         let packed = (taken * ROOMY_FRACTION.1).div_ceil(ROOMY_FRACTION.0);
@@ -318,7 +318,7 @@ impl Shard {
         self.reserve(needed, budget)
     }
 
-    /// What the shard holds beyond what every shard may.
+    /// The bytes that the shard holds beyond those that every shard may use.
     pub(in crate::memory) fn held(&self) -> usize {
         self.slots_held() + place_bytes(self.places) + self.log_bytes
     }
@@ -327,7 +327,7 @@ impl Shard {
         slot_bytes(self.slots.len()).saturating_sub(RESERVED_BYTES)
     }
 
-    /// Has `bytes` reserved, if the budget has what lacks.
+    /// Reserves `bytes` in all, if the budget has those that are missing.
     #[inline]
     pub(in crate::memory) fn reserve(&mut self, bytes: usize, budget: &Budget) -> bool {
         let lacking = bytes.saturating_sub(self.reserved);

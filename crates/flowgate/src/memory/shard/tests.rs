@@ -29,7 +29,7 @@ fn cases(cases: u32) -> ProptestConfig {
 }
 
 impl Shard {
-    /// What holds between any two calls.
+    /// Checks the invariants that hold between any two calls.
     fn check_invariants(&self) {
         let taken: Vec<(usize, &Slot)> = self.slots.iter().enumerate().filter(|(_, slot)| !slot.is_empty()).collect();
         assert!(

@@ -124,7 +124,7 @@ impl Shard {
         }
     }
 
-    /// Whether there is as much room as the slow path would make, and no new counter is named twice.
+    /// Whether there is the room that the slow path would make, and the plan names no new counter twice.
     #[cold]
     fn has_room_for(&self, hits: &[Hit<'_>], missing: usize, before: &[Slot], at: Time, budget: &Budget) -> bool {
         let inserts = match budget.when_full {

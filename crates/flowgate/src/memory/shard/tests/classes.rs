@@ -53,7 +53,8 @@ fn every_way_to_take_writes_the_class() {
     }
 }
 
-/// Though something is left: the counter denies what is asked of it. A cost that never passes changes nothing.
+/// The class is the highest although units are left, because the counter denies the request. A cost that never passes
+/// changes nothing.
 #[test]
 fn a_denial_of_a_known_counter_writes_the_class() {
     for text in ["sliding 10/60s", "fixed 10/60s", "approx 10/600s", "bucket 10/600s", "pace 10/600s max_wait=9m"] {

@@ -11,7 +11,7 @@ fn the_counter_closest_to_unused_goes_first() {
         take(&memory, *key, &format!("fixed 5/{secs}s"), START);
     }
     assert!(keys[..7].iter().all(|&key| holds(&memory, key)));
-    // Who comes next lives long, so of the old ones the shortest lived goes.
+    // The new counter lives long, so the old counter that expires first is evicted.
     let mut order: Vec<usize> = (0..7).collect();
     order.sort_by_key(|&index| lives[index]);
     for (count, (&newcomer, &goes)) in keys[7..].iter().zip(&order).enumerate() {
@@ -29,14 +29,14 @@ fn expired_counters_go_before_live_ones() {
     for (index, &key) in keys[..7].iter().enumerate() {
         take(&memory, key, if index < 3 { "fixed 5/10s" } else { "fixed 5/60s" }, START);
     }
-    // Expired, though too lately to be swept.
+    // The counters have expired, but too recently to be swept.
     let now = START + 10 * SECOND + 1;
     for &newcomer in &keys[7..] {
         assert!(take(&memory, newcomer, "fixed 5/5s", now).allowed());
     }
     assert!(keys[3..].iter().all(|&key| holds(&memory, key)));
     assert_eq!(memory.stats().evicted, 0);
-    // A time from before what was forgotten is decided at that instant: stricter, and the waits say so.
+    // A time before the end of a forgotten state is decided at that end. That is stricter, and the waits include it.
     let late = take(&memory, keys[9], "fixed 1/5s", START);
     assert_eq!(late.retry_after().map(|wait| wait.as_nanos()), Some(15 * SECOND + 1));
 }
@@ -50,7 +50,7 @@ fn the_two_parts_of_a_counter_live_and_die_together() {
         let shard = memory.lock(0);
         [key.tag(), key.tag().seen()].map(|tag| shard.find(tag).is_ok())
     };
-    // What was seen is soon forgotten, what the limit counted is not.
+    // The counter of `after=` is soon forgotten, the limit's own counter is not.
     for &key in &keys[..2] {
         take(&memory, key, "fixed 5/1h after=1/1s", START);
     }
@@ -58,21 +58,21 @@ fn the_two_parts_of_a_counter_live_and_die_together() {
         take(&memory, key, "fixed 5/60s", START);
     }
     assert_eq!(memory.stats().counters, 7);
-    // While others are closer to never used, they go.
+    // Counters of other subjects that are less used are evicted first.
     for &key in &keys[5..8] {
         take(&memory, key, "fixed 5/day", START + 2 * SECOND);
     }
     assert!(keys[..2].iter().all(|&key| both(key) == [true; 2]));
     assert!(keys[2..5].iter().all(|&key| both(key) == [false; 2]));
     assert_eq!(memory.stats().evicted, 3);
-    // Then one goes, and it goes whole.
+    // Then this counter is evicted, with both parts.
     take(&memory, keys[8], "fixed 5/day", START + 2 * SECOND);
     let left: Vec<[bool; 2]> = keys[..2].iter().map(|&key| both(key)).collect();
     assert!(left.contains(&[true; 2]) && left.contains(&[false; 2]), "{left:?}");
     assert_eq!(memory.stats().evicted, 4);
 }
 
-/// Neither a look nor a refund nor what is denied needs room, also where a limit is put under `after=` later on.
+/// A peek, a refund and a denied request need no room, even if the limit gets `after=` later.
 #[test]
 fn an_operation_that_takes_nothing_inserts_nothing() {
     for when_full in [WhenFull::Deny, WhenFull::Evict] {
@@ -102,14 +102,14 @@ fn a_few_expired_counters_are_found_before_any_eviction() {
     let name = |memory: &MemoryStore, number: u32| memory.subject(&number.to_le_bytes()).counter(memory.counter(b""));
     let life = |number: u32| if number.is_multiple_of(50) { "fixed 5/10s" } else { "fixed 5/1h" };
     let in_first = |memory: &MemoryStore, number: u32| name(memory, number).shard(memory.shards.len()) == 0;
-    // How many of some keys a store holds without an eviction, once it holds those before.
+    // The number of keys that a store holds without an eviction, after it holds earlier ones.
     let fit = |before: &[u32], keys: &mut dyn Iterator<Item = u32>| {
         let memory = store();
         let take = |number: u32| take(&memory, name(&memory, number), life(number), START);
         before.iter().for_each(|&number| _ = take(number));
         keys.take_while(|&number| take(number).allowed() && memory.stats().evicted == 0).collect::<Vec<u32>>()
     };
-    // All shards together fill the store, then the first one fills its own table.
+    // All shards fill the store together, then the first shard fills its own table.
     let mut fits = fit(&[], &mut (0..));
     let memory = store();
     fits.extend(fit(&fits, &mut (5_000..).filter(|&number| in_first(&memory, number))));

@@ -46,7 +46,7 @@ fn taking() -> impl Strategy<Value = Take> {
     })
 }
 
-/// What a slot says, wherever its log lies.
+/// The contents of a slot, independent of the place of its log.
 #[derive(Debug, PartialEq)]
 struct Content {
     tag: Tag,
@@ -101,7 +101,7 @@ proptest! {
             let [(mut by_short, mut left), (mut by_long, mut right)] =
                 [(hits(), short.lock(0)), (hits(), long.lock(0))];
             if !left.take_fast(cost, now, &mut by_short, &short.budget) {
-                // Where it gives up, its step of the sweep is done.
+                // When the fast path gives up, it has already done its step of the sweep.
                 right.tick(now.as_nanos(), &long.budget);
                 apply_to(&mut OneShard(&mut left), &short.budget, Ask::new(Op::Take, cost, now), &mut by_short, &mut []);
             }

@@ -52,7 +52,7 @@ fn a_subject_may_have_many_counters() {
     }
 }
 
-/// Also where the memory was spent on subjects with few.
+/// This also holds if the memory was filled by subjects with few counters.
 #[test]
 fn a_full_store_that_evicts_makes_room_for_many_counters() {
     let limit: Limit = "fixed 5/60s".parse().unwrap();
@@ -66,7 +66,7 @@ fn a_full_store_that_evicts_makes_room_for_many_counters() {
     assert_eq!(memory.stats().refused, 0);
 }
 
-/// Each allocation that a table leaves behind is a hole in the heap that few others fit in.
+/// Each allocation that a table frees is a hole in the heap that few other allocations fit in.
 #[test]
 fn a_growing_table_is_allocated_a_few_times_only() {
     let memory = MemoryStore::new(MemoryConfig { max_bytes: 8 << 20, seed: Seed([1, 2]), ..MemoryConfig::default() });
