@@ -4,10 +4,11 @@
 mod evaluation;
 mod joint;
 mod outcomes;
+mod planned_take;
 
 use std::sync::Arc;
 
-use flowgate::{BanHit, CounterId, Hit, Key, Op, Reading, Subject};
+use flowgate::{BanHit, Hit, Op, Reading, Subject};
 use smallvec::SmallVec;
 
 use crate::decision::Decision;
@@ -16,6 +17,7 @@ use crate::rules::{Candidates, LimitListId, Rule, RuleSet, Subjects, Values};
 pub(crate) use evaluation::{BanHits, End, Evaluation, Hits, Step};
 pub use joint::{JointDecision, JointPlan, PartDecision};
 pub use outcomes::{Outcomes, Pass, TakeAnswer};
+pub use planned_take::PlannedTake;
 
 /// What a request asks of the store, and how its evaluation ended.
 #[derive(Debug)]
@@ -25,45 +27,6 @@ pub struct Plan<'r> {
     pub(crate) evaluation: Evaluation,
     pub(crate) hits: Hits<'r>,
     pub(crate) bans: BanHits<'r>,
-}
-
-/// The evaluation of a take that is not decided yet. It borrows nothing, and is valid only with the rules that it was
-/// made by. A caller that plans again and again reuses old values: [`plan_ahead`](crate::Decider::plan_ahead)
-/// overwrites one.
-#[derive(Debug)]
-pub struct PlannedTake {
-    generation: Option<u64>,
-    pub(crate) evaluation: Evaluation,
-}
-
-/// An empty plan, which is valid with no rules.
-impl Default for PlannedTake {
-    fn default() -> PlannedTake {
-        PlannedTake { generation: None, evaluation: Evaluation::new(Op::Take, 0) }
-    }
-}
-
-impl PlannedTake {
-    /// Begins anew, for another request.
-    #[inline]
-    pub(crate) fn begin(&mut self, rules: &RuleSet, cost: u64) {
-        self.generation = Some(rules.generation);
-        self.evaluation.begin(Op::Take, cost);
-    }
-
-    /// A key of each subject that the take counts, with the number of rules that count it, for [a
-    /// prefetch](flowgate::MemoryStore::prefetch_several).
-    #[inline]
-    pub fn subjects(&self) -> impl Iterator<Item = (Key, usize)> {
-        let rules = self.evaluation.steps.chunk_by(|one, next| one.subject == next.subject);
-        rules.map(|rules| (rules[0].subject.counter(CounterId::default()), rules.len()))
-    }
-
-    /// The evaluation; `None` if it was made by other rules.
-    #[inline]
-    pub(crate) fn evaluation(&self, rules: &RuleSet) -> Option<&Evaluation> {
-        (self.generation == Some(rules.generation)).then_some(&self.evaluation)
-    }
 }
 
 /// The memory for the hits of a decision. A caller that decides several requests by the same rules uses one buffer for

@@ -25,7 +25,7 @@ use flowgate::{Limit, Span};
 
 pub use compile::PolicyError;
 pub use describe::{LimitsByField, RuleDescription};
-pub(crate) use fields::Values;
+pub(crate) use fields::{FieldId, Values};
 pub(crate) use index::Candidates;
 pub use matcher::{AddressMatcher, Matcher, MatcherError};
 pub(crate) use matcher::{is_name, shown};

@@ -1,9 +1,8 @@
 //! Takes that are planned before they are decided.
 
-use flowgate::Reading;
+use flowgate::{Op, Reading};
 
 use super::Decider;
-use crate::field_name::canonical;
 use crate::plan::{End, Evaluation, HitBuffer, PlannedTake, TakeAnswer};
 use crate::request::Request;
 use crate::rules::RuleSet;
@@ -11,7 +10,8 @@ use crate::rules::RuleSet;
 impl Decider {
     /// Plans a take ahead of its decision. A caller with several requests plans them all, prefetches the counters of
     /// [their subjects](PlannedTake::subjects), and then decides one after the other. The answers are the same, and the
-    /// cache misses overlap. The new plan reuses the memory of an older one.
+    /// cache misses overlap. The new plan replaces an older one, and reuses its evaluation if that holds for the new request,
+    /// too.
     pub fn plan_ahead<'q>(
         &self,
         rules: &RuleSet,
@@ -19,10 +19,16 @@ impl Decider {
         fields: impl Iterator<Item = (&'q str, &'q str)>,
         planned: &mut PlannedTake,
     ) {
-        planned.begin(rules, cost);
         let mut values = rules.fields.no_values();
-        rules.fields.read_fields(&mut values, fields.map(|(name, value)| (canonical(name), value)));
-        self.evaluate_rules(rules, &values, &mut planned.evaluation, Evaluation::push);
+        let is_same = planned.read_fields(rules, fields, &mut values);
+        let evaluation = &mut planned.evaluation;
+        if is_same {
+            evaluation.cost = cost;
+            evaluation.replace_subjects(rules, &values);
+        } else {
+            evaluation.begin(Op::Take, cost);
+            self.evaluate_rules(rules, &values, evaluation, Evaluation::push);
+        }
     }
 
     /// Decides a take that was planned ahead. Returns `None` if other rules are in force by now, so that the take must
@@ -57,3 +63,6 @@ impl Decider {
         self.apply_evaluation(rules, evaluation, buffer, request, at).answer(at)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -81,6 +81,17 @@ impl Evaluation {
         self.passed_by.clear();
     }
 
+    /// Replaces the subjects by those of another request for which the rest of the evaluation holds, too.
+    #[inline]
+    pub(crate) fn replace_subjects(&mut self, rules: &RuleSet, values: &Values<'_>) {
+        #[cfg(feature = "count-work")]
+        crate::work::Work::count_evaluation();
+        let mut subjects = Subjects::new(rules, values);
+        for step in &mut self.steps {
+            step.subject = subjects.counted_by(rules.rule(step.rule));
+        }
+    }
+
     /// Applies the limits of a rule.
     #[inline]
     pub(crate) fn push(&mut self, _: &Rule, step: Step) {

@@ -232,6 +232,16 @@ pub struct Pass<'r> {
     numbers: flowgate::Decision,
 }
 
+#[cfg(test)]
+impl TakeAnswer<'_> {
+    pub(crate) fn into_decision(self) -> Decision {
+        match self {
+            TakeAnswer::Passes(pass) => pass.into_decision(),
+            TakeAnswer::Decided(decision) => decision,
+        }
+    }
+}
+
 impl<'r> Pass<'r> {
     /// The rule of the tightest limit.
     #[inline]

@@ -186,7 +186,15 @@ impl Compiler<'_> {
             let known = if known.is_empty() { "none is".to_owned() } else { known.join(", ") };
             wrong.part("when", Some(field), missing, format!("a list that is defined: {known}"))
         })?;
-        Ok(Check { field: self.field(wrong, "when", field)?, predicate, written: written.alternatives().into() })
+        let field = self.read_field(wrong, "when", field)?;
+        Ok(Check { field, predicate, written: written.alternatives().into() })
+    }
+
+    /// A field whose value the rule reads.
+    fn read_field(&mut self, wrong: &Wrong<'_>, key: &'static str, name: &str) -> Result<FieldId, PolicyError> {
+        let field = self.field(wrong, key, name)?;
+        self.fields.note_read(field);
+        Ok(field)
     }
 
     fn field(&mut self, wrong: &Wrong<'_>, key: &'static str, name: &str) -> Result<FieldId, PolicyError> {
@@ -234,7 +242,7 @@ impl Compiler<'_> {
                     }
                 }
                 let cases = by_value;
-                Ok(RuleLimits::ByField { field: self.field(wrong, "limits_by", field)?, cases, default })
+                Ok(RuleLimits::ByField { field: self.read_field(wrong, "limits_by", field)?, cases, default })
             }
         }
     }

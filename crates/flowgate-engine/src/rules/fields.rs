@@ -15,7 +15,14 @@ pub(crate) struct FieldId(u16);
 #[derive(Clone, Debug, Default)]
 pub(crate) struct FieldNames {
     ids: TextTable<FieldId>,
-    names: Vec<Box<str>>,
+    names: Vec<FieldName>,
+}
+
+#[derive(Clone, Debug)]
+struct FieldName {
+    text: Box<str>,
+    /// True if a condition or `limits_by` of some rule reads the value. The values of other fields only make subjects.
+    is_read: bool,
 }
 
 impl FieldNames {
@@ -27,12 +34,28 @@ impl FieldNames {
         }
         let id = FieldId(u16::try_from(self.names.len()).ok()?);
         self.ids.insert(name.into(), id);
-        self.names.push(name.into());
+        self.names.push(FieldName { text: name.into(), is_read: false });
         Some(id)
     }
 
+    /// The number of a name, if some rule uses it.
+    #[inline]
+    pub(crate) fn get(&self, name: &str) -> Option<FieldId> {
+        self.ids.get(canonical(name)).copied()
+    }
+
     pub(crate) fn name(&self, id: FieldId) -> &str {
-        &self.names[usize::from(id.0)]
+        &self.names[usize::from(id.0)].text
+    }
+
+    /// Notes that a condition or `limits_by` of some rule reads the value of a field.
+    pub(super) fn note_read(&mut self, id: FieldId) {
+        self.names[usize::from(id.0)].is_read = true;
+    }
+
+    /// True if a condition or `limits_by` of some rule reads the value of a field.
+    pub(crate) fn is_read(&self, id: FieldId) -> bool {
+        self.names[usize::from(id.0)].is_read
     }
 
     pub(crate) fn ids(&self) -> impl Iterator<Item = FieldId> {
@@ -45,21 +68,15 @@ impl FieldNames {
         Values::new(self.names.len())
     }
 
-    /// Fills in the values of the fields that rules use. `fields` have their first names. The values are written in
-    /// place, because copying them would cost as much as finding them.
-    #[inline]
-    pub(crate) fn read_fields<'q>(&self, values: &mut Values<'q>, fields: impl Iterator<Item = (&'q str, &'q str)>) {
-        for (name, text) in fields {
-            if let Some(id) = self.ids.get(name) {
-                values.text_mut(*id).get_or_insert(text);
-            }
-        }
-    }
-
-    /// As [`FieldNames::read_fields`], of a request.
+    /// Fills in the values of the fields that rules use. The values are written in place, because copying them would cost
+    /// as much as finding them.
     #[inline]
     pub(crate) fn read_into<'q>(&self, values: &mut Values<'q>, request: &Request<'q>) {
-        self.read_fields(values, request.fields());
+        for (name, text) in request.fields() {
+            if let Some(id) = self.ids.get(name) {
+                values.put(*id, text);
+            }
+        }
         if let Some((name, text)) = request.counted {
             let id = self.ids.get(name).filter(|id| values.text(**id).is_some());
             values.counted = id.map(|id| (*id, text));
@@ -107,10 +124,12 @@ impl<'q> Values<'q> {
         if id < USUAL_FIELDS { self.few[id] } else { self.many[id - USUAL_FIELDS] }
     }
 
+    /// Sets the value of a field. If a request has a field twice, the first value counts.
     #[inline]
-    fn text_mut(&mut self, FieldId(id): FieldId) -> &mut Option<&'q str> {
+    pub(crate) fn put(&mut self, FieldId(id): FieldId, text: &'q str) {
         let id = usize::from(id);
-        if id < USUAL_FIELDS { &mut self.few[id] } else { &mut self.many[id - USUAL_FIELDS] }
+        let value = if id < USUAL_FIELDS { &mut self.few[id] } else { &mut self.many[id - USUAL_FIELDS] };
+        value.get_or_insert(text);
     }
 
     #[inline]
