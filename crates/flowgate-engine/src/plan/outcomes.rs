@@ -50,17 +50,19 @@ impl<'p, 'r> Outcomes<'p, 'r> {
     /// The answer to a take. Most takes pass.
     #[inline]
     pub(crate) fn answer(self, at: Reading) -> TakeAnswer<'r> {
-        if self.merely_passes() {
-            TakeAnswer::Passes(self.pass().in_real_time(at))
-        } else {
-            TakeAnswer::Decided(self.conclude_otherwise(at))
+        match self.passing() {
+            Some(limits) => TakeAnswer::Passes(self.pass(limits).in_real_time(at)),
+            None => TakeAnswer::Decided(self.conclude_otherwise(at)),
         }
     }
 
     /// The decision, once the store has filled in the outcomes. Its waits are real time.
     #[inline]
     pub(crate) fn conclude(self, at: Reading) -> Decision {
-        if self.merely_passes() { self.pass().in_real_time(at).into_decision() } else { self.conclude_otherwise(at) }
+        match self.passing() {
+            Some(limits) => self.pass(limits).in_real_time(at).into_decision(),
+            None => self.conclude_otherwise(at),
+        }
     }
 
     /// What decides, in this order: a ban by hand; the first rule with a ban in force; the first rule with an
@@ -69,13 +71,15 @@ impl<'p, 'r> Outcomes<'p, 'r> {
     fn conclude_otherwise(self, at: Reading) -> Decision {
         let now = at.now;
         let mut decided = match &self.evaluation.end {
-            _ if matches!(self.evaluation.asked, Op::Record | Op::Refund) => self.pass().into_decision(),
+            _ if matches!(self.evaluation.asked, Op::Record | Op::Refund) => {
+                self.pass(self.asked_limits()).into_decision()
+            }
             End::Ban(ban) => banned_by_hand(ban, now),
             end => match (self.banned(now), self.exceeded(now), end) {
                 (Some(banned), _, _) => banned,
                 (None, Some(exceeded), _) => exceeded,
                 (None, None, End::Rule(rule)) => at_once(self.rules.rule(*rule)),
-                (None, None, _) => self.pass().into_decision(),
+                (None, None, _) => self.pass(self.asked_limits()).into_decision(),
             },
         };
         if self.has_shadows() {
@@ -85,28 +89,41 @@ impl<'p, 'r> Outcomes<'p, 'r> {
         decided
     }
 
-    /// Whether there is nothing to tell but that the request passes: every limit lets it pass, also those of shadow rules,
-    /// and nothing else has a say.
-    #[inline]
+    /// Whether there is nothing to tell but that the request passes.
     pub(crate) fn merely_passes(self) -> bool {
-        let Evaluation { end, passed_by, .. } = self.evaluation;
-        let is_clear = |ban: &BanHit<'_>| ban.standing() == Standing::Clear;
-        let plain = matches!(end, End::Bottom) && self.bans.iter().all(is_clear) && passed_by.is_empty();
-        plain && self.hits.iter().all(|hit| hit.outcome().allowed())
+        self.passing().is_some()
     }
 
-    /// Allowed as far as limits go: the numbers are those of the tightest, the delay is the longest.
-    // Inlined, so that the numbers are copied once, to where the answer lies.
+    /// What the limits say, if there is nothing to tell but that the request passes: every limit lets it pass, also those of
+    /// shadow rules, and nothing else has a say.
     #[inline(always)]
-    fn pass(self) -> Pass<'r> {
-        let (mut delay, mut tightest): (_, Option<&Hit<'_>>) = (Span::ZERO, None);
-        let remaining = |hit: &Hit<'_>| hit.outcome().remaining.unwrap_or(u64::MAX);
-        for hit in self.enforced() {
-            delay = delay.max(hit.outcome().delay());
-            if tightest.is_none_or(|tightest| remaining(hit) < remaining(tightest)) {
-                tightest = Some(hit);
+    fn passing(self) -> Option<PassingLimits<'p, 'r>> {
+        let Evaluation { end, passed_by, .. } = self.evaluation;
+        let is_clear = |ban: &BanHit<'_>| ban.standing() == Standing::Clear;
+        if !matches!(end, End::Bottom) || !passed_by.is_empty() || !self.bans.iter().all(is_clear) {
+            return None;
+        }
+        let mut limits = PassingLimits { tightest: None, delay: Span::ZERO };
+        for hit in self.hits {
+            let Verdict::Allow { delay } = hit.outcome().verdict else { return None };
+            if !hit.flags().shadow {
+                limits.add(hit, delay);
             }
         }
+        Some(limits)
+    }
+
+    /// What the limits say of a request that they do not deny, whatever their verdicts are.
+    fn asked_limits(self) -> PassingLimits<'p, 'r> {
+        let mut limits = PassingLimits { tightest: None, delay: Span::ZERO };
+        self.enforced().for_each(|hit| limits.add(hit, hit.outcome().delay()));
+        limits
+    }
+
+    /// Allowed as far as limits go.
+    // Inlined, so that the numbers are copied once, to where the answer lies.
+    #[inline(always)]
+    fn pass(self, PassingLimits { tightest, delay }: PassingLimits<'_, 'r>) -> Pass<'r> {
         let verdict = Verdict::Allow { delay };
         match tightest {
             Some(tightest) => Pass {
@@ -210,6 +227,25 @@ impl<'p, 'r> Outcomes<'p, 'r> {
 
     fn rule_of(self, hit: &Hit<'_>) -> &'r Arc<Rule> {
         self.rules.rule(hit.rule_id())
+    }
+}
+
+/// What limits say of a request that passes, but for those of shadow rules.
+struct PassingLimits<'p, 'r> {
+    /// The limit with the fewest remaining units, the first on a tie.
+    tightest: Option<&'p Hit<'r>>,
+    /// The longest delay.
+    delay: Span,
+}
+
+impl<'p, 'r> PassingLimits<'p, 'r> {
+    #[inline(always)]
+    fn add(&mut self, hit: &'p Hit<'r>, delay: Span) {
+        let remaining = |hit: &Hit<'_>| hit.outcome().remaining.unwrap_or(u64::MAX);
+        self.delay = self.delay.max(delay);
+        if self.tightest.is_none_or(|tightest| remaining(hit) < remaining(tightest)) {
+            self.tightest = Some(hit);
+        }
     }
 }
 
