@@ -15,7 +15,7 @@ use crate::rules::{BanDef, BanScope};
 /// The default of `forget`: after a day without a ban, the next ban is as short as the first.
 const DEFAULT_FORGET: Span = Span::from_secs(86_400);
 const FORM: &str = "such as { after = 3, within = \"10m\", for = [\"1m\", \"10m\", \"1h\"], forget = \"24h\" }";
-/// Each denial within the window keeps its time.
+/// The largest `after`: the store keeps the time of each denial within the window.
 const MAX_DENIALS: u64 = 1000;
 const MAX_LENGTHS: usize = 100;
 const SCOPES: [(&str, BanScope); 2] =

@@ -310,7 +310,7 @@ limits = ["5/60s"]
         }
     }
 
-    /// Texts of others are hidden and restored in time that grows as they do.
+    /// A client may send any text. The time to hide and restore its secrets grows only in proportion to its length.
     #[test]
     fn many_secrets_and_comments_take_no_time() {
         let lines: String = (0..4_000).map(|number| format!("k{number} = \"a@b{number}\" # c\n")).collect();

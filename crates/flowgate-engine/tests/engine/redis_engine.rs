@@ -9,7 +9,7 @@ use flowgate_engine::{AdHoc, Decision, Engine, JointDecision, Policy, Request, R
 
 pub(crate) const PREFIX: &str = "fg:";
 
-/// What requests ask of Redis by the rules in force.
+/// An engine whose counters are in Redis: the calls of requests by the rules in force.
 pub(crate) trait Prepare {
     fn prepare(&self, op: Op, request: &Request<'_>, now: Time) -> OwnedPlan;
     fn prepare_joint(&self, requests: &[(Op, Request<'_>)], at: Reading) -> OwnedJointPlan;

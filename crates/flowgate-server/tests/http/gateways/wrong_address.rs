@@ -1,4 +1,5 @@
-//! Gateways that ask `/` instead of `/gate` let nothing pass, and proxies before the console are no such gateways.
+//! A gateway that asks `/` instead of `/gate` lets no request pass. A proxy in front of the console is not taken for
+//! such a gateway.
 
 use super::*;
 
