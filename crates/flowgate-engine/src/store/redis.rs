@@ -27,7 +27,7 @@ mod undo;
 
 pub use ad_hoc::{PreparedLimit, PreparedThrottle, ad_hoc_key, lifetime};
 pub use bans::{BanCall, BanCopy};
-pub use decode::{ReplyError, take_unreadable, unpacked};
+pub use decode::{Numbers, ReplyError, take_unreadable, unpacked};
 pub use encode::ScriptTime;
 pub use owned_plan::{Conclusion, JointConclusion, OwnedJointPlan, OwnedPlan};
 pub use question::RedisQuestion;

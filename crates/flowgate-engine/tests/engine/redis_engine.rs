@@ -164,7 +164,7 @@ pub(crate) fn numbers(connection: &mut redis::Connection, call: &ScriptCall) -> 
 /// Like [`numbers`], and how many values could not be read.
 pub(crate) fn numbers_and_unreadable(connection: &mut redis::Connection, call: &ScriptCall) -> (Vec<i64>, usize) {
     let mut reply = match eval(connection, call) {
-        redis::Value::BulkString(packed) => unpacked(&packed).unwrap(),
+        redis::Value::BulkString(packed) => unpacked(&packed).unwrap().into_vec(),
         list => redis::from_redis_value(list).unwrap(),
     };
     let unreadable = take_unreadable(&mut reply);

@@ -33,7 +33,7 @@ impl Shared {
         command.arg(call.script.source).arg(call.keys().len());
         call.keys().chain(call.args()).for_each(|part| _ = command.arg(part));
         match command.query(&mut self.connection).unwrap() {
-            redis::Value::BulkString(packed) => unpacked(&packed).unwrap(),
+            redis::Value::BulkString(packed) => unpacked(&packed).unwrap().into_vec(),
             list => redis::from_redis_value(list).unwrap(),
         }
     }

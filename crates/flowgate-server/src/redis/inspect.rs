@@ -44,7 +44,7 @@ mod tests {
 
     #[test]
     fn eviction_policies_are_recognized() {
-        let of = |info: &str| eviction(&Reply::Text(info.into())).map(str::to_owned);
+        let of = |info: &str| eviction(&Reply::Text(info.as_bytes().into())).map(str::to_owned);
         assert_eq!(of("# Memory\r\nmaxmemory_policy:volatile-ttl\r\nx:1\r\n").as_deref(), Some("volatile-ttl"));
         assert_eq!(of("maxmemory_policy:noeviction\r\n"), None);
         assert_eq!(of("# Memory\r\n"), None);

@@ -172,7 +172,16 @@ impl Link {
 
     /// Sends what `write` appends, which is `commands` commands. Only the reply to the last of them arrives.
     pub(crate) fn send(&self, commands: usize, write: impl FnOnce(&mut Vec<u8>)) -> Result<Arrival, Failure> {
-        let now = self.shared.node.now();
+        self.send_at(self.shared.node.now(), commands, write)
+    }
+
+    /// As [`Link::send`], by a clock that was read already.
+    pub(crate) fn send_at(
+        &self,
+        now: Time,
+        commands: usize,
+        write: impl FnOnce(&mut Vec<u8>),
+    ) -> Result<Arrival, Failure> {
         let mut queue = self.shared.queue.lock();
         if queue.state == State::Down {
             return Err(Failure::Down);

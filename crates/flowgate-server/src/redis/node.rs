@@ -152,7 +152,7 @@ impl Node {
     /// Notes the reply to a probe.
     pub(crate) fn probed(&self, reply: &Reply) {
         match reply {
-            Reply::Text(text) if text == b"OK" => {
+            Reply::Text(text) if text.as_slice() == b"OK" => {
                 let now = self.now();
                 self.change("", |breaker| breaker.probed(true, now));
             }

@@ -80,7 +80,7 @@ fn write_call(out: &mut Vec<u8>, command: &[u8], script: &str, call: &ScriptCall
     wire::header(out, 3 + keys.len() + args.len());
     wire::word(out, command);
     wire::word(out, script.as_bytes());
-    wire::word(out, keys.len().to_string().as_bytes());
+    wire::number_word(out, keys.len());
     keys.chain(args).for_each(|word| wire::word(out, word));
 }
 
@@ -239,7 +239,10 @@ impl Route {
 
     fn send(&self, command: &impl Command) -> Result<SentCommand, Failure> {
         let (loads, at) = (self.link.loads(), self.link.node().now());
-        let arrival = if self.asking { self.send_asking(command) } else { self.link.send(1, |out| command.write(out)) };
+        let arrival = match self.asking {
+            true => self.send_asking(command),
+            false => self.link.send_at(at, 1, |out| command.write(out)),
+        };
         Ok(SentCommand { link: Arc::clone(&self.link), arrival: arrival?, at, loads })
     }
 

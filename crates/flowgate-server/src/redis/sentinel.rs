@@ -210,7 +210,7 @@ fn view(address: &Reply, details: &Reply) -> Option<View> {
     let [Reply::Text(host), Reply::Text(port)] = address.as_slice() else { return None };
     let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).ok();
     let epoch = details.chunks_exact(2).find_map(|pair| match pair {
-        [Reply::Text(name), Reply::Text(value)] if name == b"config-epoch" => text(value)?.parse().ok(),
+        [Reply::Text(name), Reply::Text(value)] if name.as_slice() == b"config-epoch" => text(value)?.parse().ok(),
         _ => None,
     })?;
     let host = text(host).filter(|host| !host.is_empty())?;
@@ -223,7 +223,7 @@ async fn check_role(target: &Target) -> Result<(), ConnectError> {
     let mut command = Vec::new();
     wire::command(&mut command, &[b"ROLE"]);
     match exchange(&mut stream, &command, 1).await?.first() {
-        Some(Reply::List(role)) if role.first() == Some(&Reply::Text(b"master".to_vec())) => Ok(()),
+        Some(Reply::List(role)) if role.first() == Some(&Reply::Text(b"master"[..].into())) => Ok(()),
         _ => Err(ConnectError::Refused("it is not a master".to_owned())),
     }
 }
@@ -294,8 +294,7 @@ mod tests {
 
     #[test]
     fn replies_of_a_sentinel() {
-        let list =
-            |texts: &[&str]| Reply::List(texts.iter().map(|text| Reply::Text(text.as_bytes().to_vec())).collect());
+        let list = |texts: &[&str]| Reply::List(texts.iter().map(|text| Reply::Text(text.as_bytes().into())).collect());
         let details = list(&["name", "m", "flags", "master", "config-epoch", "7"]);
         assert_eq!(view(&list(&["10.0.0.1", "6379"]), &details), Some(seen("10.0.0.1", 7)));
         for (address, details) in [

@@ -54,7 +54,7 @@ pub(crate) fn parts(reply: &Reply) -> Option<Vec<Part>> {
         };
         let [host, Reply::Integer(port), ..] = server.as_slice() else { return None };
         let host = match host {
-            Reply::Text(host) if !host.is_empty() => Some(String::from_utf8(host.clone()).ok()?),
+            Reply::Text(host) if !host.is_empty() => Some(String::from_utf8(host.to_vec()).ok()?),
             _ => None,
         };
         let (first, last) = (u16::try_from(*first).ok()?, u16::try_from(*last).ok()?);
@@ -114,9 +114,9 @@ mod tests {
     fn the_parts_of_a_cluster() {
         let server = |host: &str, port| {
             Reply::List(vec![
-                Reply::Text(host.into()),
+                Reply::Text(host.as_bytes().into()),
                 Reply::Integer(port),
-                Reply::Text("id".into()),
+                Reply::Text(b"id"[..].into()),
                 Reply::List(vec![]),
             ])
         };

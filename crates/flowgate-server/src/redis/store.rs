@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use flowgate::Time;
 use flowgate_engine::Decider;
-use flowgate_engine::redis::{ReplyError, ScriptCall, ScriptTime, take_unreadable, unpacked};
+use flowgate_engine::redis::{Numbers, ReplyError, ScriptCall, ScriptTime, take_unreadable, unpacked};
 use tokio::sync::oneshot;
 
 use super::health::Health;
@@ -39,7 +39,7 @@ pub(crate) enum InFlight {
     Whole(SentCommand),
     /// A question that is sent in one call for each of its subjects: the replies of all, and a channel that tells how
     /// the question ends without them.
-    Groups { replies: oneshot::Receiver<Result<Vec<Vec<i64>>, Failure>>, ending: Option<oneshot::Sender<Ending>> },
+    Groups { replies: oneshot::Receiver<Result<Vec<Numbers>, Failure>>, ending: Option<oneshot::Sender<Ending>> },
 }
 
 /// The end of a request that Redis has not decided.
@@ -144,7 +144,7 @@ impl RedisStore {
                     why,
                     charges: ending.take().map_or(Charges::None, Charges::Groups),
                 })?;
-                let answers: Vec<&[i64]> = replies.iter().map(Vec::as_slice).collect();
+                let answers: Vec<&[i64]> = replies.iter().map(Numbers::as_slice).collect();
                 Ok(question.conclude(&self.decider, &answers).map_err(not_understood)?)
             }
         }
@@ -197,10 +197,10 @@ impl RedisStore {
         question: &Arc<Q>,
         sent: Vec<Result<SentCommand, Failure>>,
         now: Time,
-        replied: oneshot::Sender<Result<Vec<Vec<i64>>, Failure>>,
+        replied: oneshot::Sender<Result<Vec<Numbers>, Failure>>,
         ended: oneshot::Receiver<Ending>,
     ) {
-        let mut replies: Vec<Result<Vec<i64>, CommandFailure>> = Vec::new();
+        let mut replies: Vec<Result<Numbers, CommandFailure>> = Vec::new();
         for (group, sent) in sent.into_iter().enumerate() {
             let call = |around| self.call(&**question, Some(group), around);
             replies.push(match sent {
@@ -257,13 +257,13 @@ impl RedisStore {
     }
 
     /// The numbers that a script answers.
-    async fn answer(&self, sent: &mut SentCommand, again: impl Fn() -> ScriptCall) -> Result<Vec<i64>, CommandFailure> {
+    async fn answer(&self, sent: &mut SentCommand, again: impl Fn() -> ScriptCall) -> Result<Numbers, CommandFailure> {
         let reply = self.servers.reply(sent, again).await?;
         self.numbers(reply).ok_or_else(|| not_understood(ReplyError::Malformed).into())
     }
 
     /// The numbers of a reply. Counts the values that the script could not read.
-    fn numbers(&self, reply: Reply) -> Option<Vec<i64>> {
+    fn numbers(&self, reply: Reply) -> Option<Numbers> {
         let list = match reply {
             Reply::Text(packed) => return unpacked(&packed),
             Reply::List(list) => list,
@@ -278,7 +278,7 @@ impl RedisStore {
         if unreadable > 0 {
             self.health.unreadable.add(unreadable as u64);
         }
-        Some(numbers)
+        Some(numbers.into())
     }
 
     /// Sends a rollback to a Redis that has answered in time.
@@ -311,11 +311,11 @@ impl RedisStore {
 
 /// Checks an answer: `[-1, micros]` asks for calendar ends around another time, and `[-2]` says that the key is in use.
 /// Any other answer is a decision, which is read when the answers of all groups have arrived.
-fn is_decision(answer: &[i64]) -> Result<Vec<i64>, ReplyError> {
+fn is_decision(answer: &[i64]) -> Result<Numbers, ReplyError> {
     match answer {
         [-1, micros, ..] => Err(ReplyError::Around(Time::from_micros(micros.unsigned_abs()))),
         [-2, ..] => Err(ReplyError::OtherAlgorithm),
-        _ => Ok(answer.to_vec()),
+        _ => Ok(Numbers::from_slice(answer)),
     }
 }
 

@@ -5,6 +5,8 @@
 //! Bound      A text has at most [`MAX_TEXT`] bytes, a list [`MAX_ELEMENTS`] elements, and lists lie at most
 //!            [`MAX_DEPTH`] deep; a longer or deeper one is not an answer to us, and ends the connection.
 
+use smallvec::SmallVec;
+
 /// A reply of Redis.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Reply {
@@ -13,12 +15,15 @@ pub(crate) enum Reply {
     /// A number.
     Integer(i64),
     /// Any bytes.
-    Text(Vec<u8>),
+    Text(Text),
     /// An error; its first word is the kind.
     Error(String),
     /// A list of replies.
     List(Vec<Reply>),
 }
+
+/// The bytes of a text: what a script answers to a plain take fits without an allocation.
+pub(crate) type Text = SmallVec<[u8; 56]>;
 
 /// The received bytes are not a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -49,14 +54,32 @@ pub(crate) fn word(out: &mut Vec<u8>, text: &[u8]) {
     out.extend_from_slice(b"\r\n");
 }
 
+/// Appends a word that is a number.
+pub(crate) fn number_word(out: &mut Vec<u8>, number: usize) {
+    let (line, start) = line_of(b'0', number);
+    word(out, &line[start + 1..line.len() - 2]);
+}
+
 fn length(out: &mut Vec<u8>, kind: u8, length: usize) {
-    out.push(kind);
-    if length < 10 {
-        out.push(b'0' + length as u8);
-    } else {
-        out.extend_from_slice(length.to_string().as_bytes());
+    let (line, start) = line_of(kind, length);
+    out.extend_from_slice(&line[start..]);
+}
+
+/// A line of a kind and a number, at the end of an array, and where it starts: one copy is cheaper than three.
+fn line_of(kind: u8, number: usize) -> ([u8; 24], usize) {
+    let (mut line, mut start, mut rest) = ([0; 24], 22, number);
+    loop {
+        start -= 1;
+        line[start] = b'0' + (rest % 10) as u8;
+        rest /= 10;
+        if rest == 0 {
+            break;
+        }
     }
-    out.extend_from_slice(b"\r\n");
+    start -= 1;
+    line[start] = kind;
+    line[22..].copy_from_slice(b"\r\n");
+    (line, start)
 }
 
 /// The first reply in `bytes`, and its length in bytes; `None`: it is incomplete.
@@ -75,14 +98,14 @@ impl<'a> Rest<'a> {
         let Some(line) = self.line()? else { return Ok(None) };
         let Some((&kind, rest)) = line.split_first() else { return Err(NoReply("an empty line")) };
         Ok(Some(match kind {
-            b'+' => Reply::Text(rest.to_vec()),
+            b'+' => Reply::Text(Text::from_slice(rest)),
             b'-' => Reply::Error(String::from_utf8_lossy(rest).into_owned()),
             b':' => Reply::Integer(number(rest)?),
             b'$' => match size(rest, MAX_TEXT)? {
                 None => Reply::Nil,
                 Some(length) => match self.text(length)? {
                     None => return Ok(None),
-                    Some(text) => Reply::Text(text.to_vec()),
+                    Some(text) => Reply::Text(Text::from_slice(text)),
                 },
             },
             b'*' if depth >= MAX_DEPTH => return Err(NoReply("lists in lists")),
@@ -164,7 +187,7 @@ mod tests {
         let leaf = prop_oneof![
             Just(Reply::Nil),
             any::<i64>().prop_map(Reply::Integer),
-            proptest::collection::vec(any::<u8>(), 0..40).prop_map(Reply::Text),
+            proptest::collection::vec(any::<u8>(), 0..80).prop_map(|text| Reply::Text(text.into())),
             "[A-Z]{2,9} [a-z ]{0,20}".prop_map(Reply::Error),
         ];
         leaf.prop_recursive(3, 20, 5, |inner| proptest::collection::vec(inner, 0..5).prop_map(Reply::List))
@@ -192,7 +215,7 @@ mod tests {
 
     #[test]
     fn what_is_no_reply_is_told_from_what_is_cut_off() {
-        assert_eq!(parse(b"+OK\r\n"), Ok(Some((Reply::Text(b"OK".to_vec()), 5))));
+        assert_eq!(parse(b"+OK\r\n"), Ok(Some((Reply::Text(Text::from_slice(b"OK")), 5))));
         assert_eq!(parse(b"*-1\r\n"), Ok(Some((Reply::Nil, 5))));
         for bytes in [&b"HTTP/1.1 400\r\n"[..], b"\r\n", b":x\r\n", b"$-2\r\n", b"$99999999\r\n", b"$1\r\nabc"] {
             assert!(parse(bytes).is_err(), "{bytes:?}");

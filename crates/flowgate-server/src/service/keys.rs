@@ -69,7 +69,7 @@ impl Service {
                 self.kept(op.changes() && passes, answer, |answer| answer.map(KeyDecision::as_stopgap))
             }
             Pending::Later(sent) => self.observer.later(sent, is_noted, at, |observer, question, answer, now| {
-                observer.note_key(&question.key, answer, now);
+                observer.note_key(question.limit.ad_hoc().key.bytes, answer, now);
             }),
         }
     }
@@ -155,7 +155,7 @@ impl Service {
                 Pending::Now(reply) => Answer::Now(reply),
                 Pending::Later(sent) => self.observer.later(sent, true, at, |observer, question, reply, now| {
                     if let Ok(reply) = reply {
-                        observer.key_decision(&question.key, !reply.limited, now);
+                        observer.key_decision(question.prepared.key().bytes, !reply.limited, now);
                     }
                 }),
             },

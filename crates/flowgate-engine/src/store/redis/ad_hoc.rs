@@ -2,7 +2,7 @@
 
 use flowgate::portable;
 use flowgate::{
-    Decision, Hit, Limit, Op, OtherAlgorithm, RuleFlags, Span, Throttle, ThrottleError, ThrottleReply, Time,
+    Database, Decision, Hit, Limit, Op, OtherAlgorithm, RuleFlags, Span, Throttle, ThrottleError, ThrottleReply, Time,
 };
 
 use super::decode::{Reply, ReplyError};
@@ -17,13 +17,36 @@ use crate::decider::{AdHoc, AdHocKey};
 /// The key in Redis of an ad hoc key: for `DEL`, `EXISTS`, `PTTL`.
 pub fn ad_hoc_key<'k>(prefix: &str, key: impl Into<AdHocKey<'k>>) -> Vec<u8> {
     let mut name = Vec::new();
-    keys::write_subject(&mut name, prefix, &keys::ad_hoc(key.into()));
+    keys::write_ad_hoc(&mut name, prefix, key.into());
     name
 }
 
 /// The lifetime of a key by the reply to `PTTL`; `None` if the key is as if never used.
 pub fn lifetime(pttl: i64) -> Option<Span> {
     u64::try_from(pttl).ok().filter(|millis| *millis > 0).map(Span::from_millis)
+}
+
+/// An ad hoc key that awaits its reply.
+#[derive(Clone, Debug)]
+struct OwnedKey {
+    bytes: Box<[u8]>,
+    database: Database,
+}
+
+impl OwnedKey {
+    fn new(AdHocKey { bytes, database }: AdHocKey<'_>) -> OwnedKey {
+        OwnedKey { bytes: bytes.into(), database }
+    }
+
+    fn get(&self) -> AdHocKey<'_> {
+        AdHocKey { bytes: &self.bytes, database: self.database }
+    }
+
+    fn tag(&self) -> Vec<u8> {
+        let mut tag = Vec::new();
+        keys::ad_hoc(&mut tag, self.get());
+        tag
+    }
 }
 
 /// A question about a limit without a rule that waits for its reply.
@@ -33,18 +56,18 @@ pub struct PreparedLimit {
     pub op: Op,
     cost: u64,
     limit: Limit,
-    tag: Vec<u8>,
+    key: OwnedKey,
 }
 
 impl PreparedLimit {
     /// What is to be asked.
     pub fn new(op: Op, call: AdHoc<'_>) -> PreparedLimit {
-        PreparedLimit { op, cost: call.cost, limit: call.limit.clone(), tag: keys::ad_hoc(call.key) }
+        PreparedLimit { op, cost: call.cost, limit: call.limit.clone(), key: OwnedKey::new(call.key) }
     }
 
     /// The same question for another store.
-    pub fn ad_hoc<'a>(&'a self, key: AdHocKey<'a>) -> AdHoc<'a> {
-        AdHoc { key, limit: &self.limit, cost: self.cost }
+    pub fn ad_hoc(&self) -> AdHoc<'_> {
+        AdHoc { key: self.key.get(), limit: &self.limit, cost: self.cost }
     }
 
     /// The decision that follows from the reply, or that the key belongs to another algorithm.
@@ -74,7 +97,7 @@ impl PreparedLimit {
 impl RedisQuestion for PreparedLimit {
     fn call(&self, _: Option<usize>, prefix: &str, time: ScriptTime, around: Time) -> ScriptCall {
         let mut call = ScriptCall::new(&DECIDE);
-        call.keys.write(|key| keys::write_subject(key, prefix, &self.tag));
+        call.keys.write(|key| keys::write_ad_hoc(key, prefix, self.key.get()));
         let ask = Ask { op: self.op, cost: self.cost, time };
         Cells::write(&mut call.args, |cells| {
             cells.head(ask, 1);
@@ -89,11 +112,12 @@ impl RedisQuestion for PreparedLimit {
         if !takes(self.op) || self.cost == 0 {
             return Vec::new();
         }
+        let tag = self.key.tag();
         let undo = |reply: &[i64]| {
             let (reply, now) = Reply::open(reply).ok()?;
             let hit = self.decided(reply, now).ok().filter(|hit| hit.outcome().allowed())?;
             let mut undo = UndoCall::new(prefix, time, self.cost, now);
-            undo.add(&hit, &self.tag, &keys::AD_HOC);
+            undo.add(&hit, &tag, &keys::AD_HOC);
             undo.finish()
         };
         replies.iter().flatten().filter_map(|reply| undo(reply)).collect()
@@ -103,14 +127,20 @@ impl RedisQuestion for PreparedLimit {
 /// A question of `CL.THROTTLE` that waits for its reply.
 #[derive(Clone, Debug)]
 pub struct PreparedThrottle {
-    throttle: Throttle,
-    tag: Vec<u8>,
+    /// The call.
+    pub throttle: Throttle,
+    key: OwnedKey,
 }
 
 impl PreparedThrottle {
     /// What is to be asked.
     pub fn new<'k>(key: impl Into<AdHocKey<'k>>, throttle: Throttle) -> PreparedThrottle {
-        PreparedThrottle { throttle, tag: keys::ad_hoc(key.into()) }
+        PreparedThrottle { throttle, key: OwnedKey::new(key.into()) }
+    }
+
+    /// The key that is asked about.
+    pub fn key(&self) -> AdHocKey<'_> {
+        self.key.get()
     }
 
     /// What follows from the reply.
@@ -130,7 +160,7 @@ impl RedisQuestion for PreparedThrottle {
     /// An injected time may have nanoseconds.
     fn call(&self, _: Option<usize>, prefix: &str, time: ScriptTime, _: Time) -> ScriptCall {
         let mut call = ScriptCall::new(&THROTTLE);
-        call.keys.write(|key| keys::write_subject(key, prefix, &self.tag));
+        call.keys.write(|key| keys::write_ad_hoc(key, prefix, self.key.get()));
         let (increment, tolerance) = self.throttle.nanos();
         Cells::write(&mut call.args, |cells| {
             cells.nanos(increment);
@@ -144,6 +174,7 @@ impl RedisQuestion for PreparedThrottle {
     }
 
     fn undo_calls(&self, prefix: &str, time: ScriptTime, replies: &[Option<&[i64]>]) -> Vec<ScriptCall> {
+        let tag = self.key.tag();
         let undo = |reply: &[i64]| {
             let (now, tat) = times(reply).ok()?;
             let (increment, _) = self.throttle.nanos();
@@ -153,7 +184,7 @@ impl RedisQuestion for PreparedThrottle {
             }
             let tat = i64::try_from(tat.max(now).as_nanos()).ok()?.checked_add(increment)?;
             let mut undo = UndoCall::new(prefix, time, 0, now);
-            undo.add_throttle(tat, increment, &self.tag);
+            undo.add_throttle(tat, increment, &tag);
             undo.finish()
         };
         replies.iter().flatten().filter_map(|reply| undo(reply)).collect()

@@ -6,7 +6,7 @@ use flowgate::{Reading, Time};
 
 use super::encode::{Cells, ScriptTime};
 use super::keys::{self, CounterName};
-use super::owned_plan::{Conclusion, JointConclusion, NewBan, OwnedJointPlan, OwnedPlan, tag};
+use super::owned_plan::{Conclusion, JointConclusion, NewBan, OwnedJointPlan, OwnedPlan, write_tag};
 use super::script::{FORGET, ScriptCall};
 use crate::bans::{BanId, BanKind, RuleBan, RuleBanPlace};
 use crate::decider::Decider;
@@ -61,7 +61,8 @@ impl Decider {
         let mut groups: Vec<(Vec<u8>, Vec<CounterName>)> = Vec::new();
         let matching = rules.matching(&values, &mut candidates).map(|(rule, _)| (rule, true));
         for (rule, matches) in matching.chain(rules.bans_to_lift(&values).map(|(rule, _)| (rule, false))) {
-            let tag = tag(rules, rule, request);
+            let mut tag = Vec::new();
+            write_tag(&mut tag, rules, rule, request);
             let group = groups.iter().position(|(known, _)| *known == tag).unwrap_or_else(|| {
                 groups.push((tag, Vec::new()));
                 groups.len() - 1

@@ -1,6 +1,7 @@
 //! The reply of `decide.lua`: the time and the states that it found, as numbers in a row or as doubles in one string.
 
 use flowgate::{BanHit, Hit, Time};
+use smallvec::SmallVec;
 
 /// Why there is no decision in a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -29,16 +30,23 @@ pub fn take_unreadable(reply: &mut Vec<i64>) -> usize {
     unreadable
 }
 
+/// The numbers of a reply: the time and the states that the script found. Those of a plain take fit without an allocation.
+pub type Numbers = SmallVec<[i64; 8]>;
+
 /// The numbers of a reply that is one string of doubles; `None`: it is not one of the script's.
-pub fn unpacked(reply: &[u8]) -> Option<Vec<i64>> {
+pub fn unpacked(reply: &[u8]) -> Option<Numbers> {
     let (doubles, []) = reply.as_chunks::<8>() else { return None };
-    let number = |double: &[u8; 8]| {
+    let mut numbers = Numbers::with_capacity(doubles.len());
+    for double in doubles {
         let double = f64::from_le_bytes(*double);
         // The script counts in whole numbers below 2^53.
         let number = double as i64;
-        (number as f64 == double).then_some(number)
-    };
-    doubles.iter().map(number).collect()
+        if number as f64 != double {
+            return None;
+        }
+        numbers.push(number);
+    }
+    Some(numbers)
 }
 
 /// A reply that is being read.

@@ -26,9 +26,6 @@ use crate::key::identity;
 /// The longest hash tag that is written out.
 pub(super) const MAX_TAG: usize = 160;
 
-/// The initial capacity of a tag in bytes, enough for most tags.
-const USUAL_TAG_BYTES: usize = 64;
-
 /// The name of a counter among those of its subject.
 pub(crate) type CounterName = [u8; 8];
 
@@ -38,44 +35,39 @@ pub(super) const AD_HOC: CounterName = *b"--------";
 /// What follows the tag of every subject: the version of the layout. Nodes of another version count in other keys.
 const LAYOUT: &str = ":2";
 
-/// The tag of a subject: the names and values of its `by` fields, in the order of the names.
-pub(super) fn subject<'a>(fields: impl Iterator<Item = (&'a str, &'a str)>) -> Vec<u8> {
-    let mut tag = Vec::with_capacity(USUAL_TAG_BYTES);
+/// Appends the tag of a subject: the names and values of its `by` fields, in the order of the names.
+pub(super) fn subject<'a>(tag: &mut Vec<u8>, fields: impl Iterator<Item = (&'a str, &'a str)>) {
+    let start = tag.len();
     tag.push(b's');
     for (index, (name, value)) in fields.enumerate() {
         tag.push(if index == 0 { b':' } else { b',' });
-        escape(&mut tag, name.as_bytes());
+        escape(tag, name.as_bytes());
         tag.push(b'=');
-        escape(&mut tag, value.as_bytes());
+        escape(tag, value.as_bytes());
     }
-    bounded(tag)
+    bound(tag, start);
 }
 
-/// The tag of a rule without `by`.
-pub(super) fn all(rule: &str) -> Vec<u8> {
-    let mut tag = b"a:".to_vec();
-    escape(&mut tag, rule.as_bytes());
-    bounded(tag)
+/// Appends the tag of a rule without `by`.
+pub(super) fn all(tag: &mut Vec<u8>, rule: &str) {
+    let start = tag.len();
+    tag.extend_from_slice(b"a:");
+    escape(tag, rule.as_bytes());
+    bound(tag, start);
 }
 
-/// The tag of an ad hoc key.
-pub(super) fn ad_hoc(key: AdHocKey<'_>) -> Vec<u8> {
-    let mut tag = Vec::with_capacity(USUAL_TAG_BYTES);
+/// Appends the tag of an ad hoc key.
+pub(super) fn ad_hoc(tag: &mut Vec<u8>, key: AdHocKey<'_>) {
+    let start = tag.len();
     tag.push(b'k');
     if key.database != Database::default() {
-        // Writing to a vector does not fail.
+        // A vector takes whatever is written.
         _ = write!(tag, "{}", key.database.number());
     }
     tag.push(b':');
-    // Nothing follows, so a colon has no meaning here and is not escaped. Most keys have colons.
-    for part in key.bytes.split_inclusive(|byte| *byte == b':') {
-        let (text, colon) = part.strip_suffix(b":").map_or((part, false), |text| (text, true));
-        escape(&mut tag, text);
-        if colon {
-            tag.push(b':');
-        }
-    }
-    bounded(tag)
+    // Nothing follows, so a colon has no meaning here; most keys have some.
+    escape_where(tag, key.bytes, |byte| byte != b':' && HAS_MEANING[usize::from(byte)]);
+    bound(tag, start);
 }
 
 /// The name of a limit's counter. `nth` tells limits of one algorithm and period apart.
@@ -100,47 +92,68 @@ fn name_of(counter: &str) -> CounterName {
     std::array::from_fn(|at| LETTERS[usize::from(hash[at] & 63)])
 }
 
-/// The key of a subject.
+/// Appends the key of a subject.
 pub(super) fn write_subject(key: &mut Vec<u8>, prefix: &str, tag: &[u8]) {
     write(key, prefix, tag, LAYOUT);
 }
 
-/// A whole key.
+/// Appends the key of an ad hoc key.
+pub(super) fn write_ad_hoc(key: &mut Vec<u8>, prefix: &str, ad_hoc_key: AdHocKey<'_>) {
+    write_with(key, prefix, |key| ad_hoc(key, ad_hoc_key), LAYOUT);
+}
+
+/// Appends a whole key.
 pub(super) fn write(key: &mut Vec<u8>, prefix: &str, tag: &[u8], behind: &str) {
-    key.reserve(prefix.len() + tag.len() + behind.len() + 2);
+    write_with(key, prefix, |key| key.extend_from_slice(tag), behind);
+}
+
+fn write_with(key: &mut Vec<u8>, prefix: &str, write_tag: impl FnOnce(&mut Vec<u8>), behind: &str) {
     key.extend_from_slice(prefix.as_bytes());
     key.push(b'{');
-    key.extend_from_slice(tag);
+    write_tag(key);
     key.push(b'}');
     key.extend_from_slice(behind.as_bytes());
 }
 
 fn escape(tag: &mut Vec<u8>, text: &[u8]) {
-    let has_meaning = |byte: u8| matches!(byte, b'{' | b'}' | b'%' | b':' | b'=' | b',' | 0..=b' ' | 0x7f);
-    if !text.iter().any(|byte| has_meaning(*byte)) {
-        return tag.extend_from_slice(text);
-    }
-    for &byte in text {
-        if has_meaning(byte) {
-            tag.extend_from_slice(&[b'%', HEX[usize::from(byte >> 4)], HEX[usize::from(byte & 15)]]);
-        } else {
-            tag.push(byte);
-        }
-    }
+    escape_where(tag, text, |byte| HAS_MEANING[usize::from(byte)]);
 }
+
+fn escape_where(tag: &mut Vec<u8>, text: &[u8], is_escaped: impl Fn(u8) -> bool) {
+    let mut rest = text;
+    while let Some(plain) = rest.iter().position(|byte| is_escaped(*byte)) {
+        let byte = rest[plain];
+        tag.extend_from_slice(&rest[..plain]);
+        tag.extend_from_slice(&[b'%', HEX[usize::from(byte >> 4)], HEX[usize::from(byte & 15)]]);
+        rest = &rest[plain + 1..];
+    }
+    tag.extend_from_slice(rest);
+}
+
+/// The bytes that have a meaning in a name, or do not print.
+const HAS_MEANING: [bool; 256] = {
+    let (mut table, mut byte) = ([false; 256], 0);
+    while byte < table.len() {
+        table[byte] = matches!(byte as u8, b'{' | b'}' | b'%' | b':' | b'=' | b',' | 0..=b' ' | 0x7f);
+        byte += 1;
+    }
+    table
+};
 
 const HEX: &[u8; 16] = b"0123456789ABCDEF";
 
-fn bounded(tag: Vec<u8>) -> Vec<u8> {
-    if tag.len() <= MAX_TAG {
-        return tag;
+/// Replaces the tag that begins at `start` by its hash if it is too long.
+fn bound(tag: &mut Vec<u8>, start: usize) {
+    if tag.len() - start <= MAX_TAG {
+        return;
     }
-    let mut short = b"h:".to_vec();
-    for byte in &Sha256::digest(&tag)[..16] {
-        // Writing to a vector does not fail.
-        _ = write!(short, "{byte:02x}");
+    let hash = Sha256::digest(&tag[start..]);
+    tag.truncate(start);
+    tag.extend_from_slice(b"h:");
+    for byte in &hash[..16] {
+        // A vector takes whatever is written.
+        _ = write!(tag, "{byte:02x}");
     }
-    short
 }
 
 #[cfg(test)]
@@ -150,6 +163,18 @@ mod tests {
     use super::*;
 
     type Fields = Vec<(String, String)>;
+
+    fn subject<'a>(fields: impl Iterator<Item = (&'a str, &'a str)>) -> Vec<u8> {
+        let mut tag = Vec::new();
+        super::subject(&mut tag, fields);
+        tag
+    }
+
+    fn ad_hoc(key: AdHocKey<'_>) -> Vec<u8> {
+        let mut tag = Vec::new();
+        super::ad_hoc(&mut tag, key);
+        tag
+    }
 
     fn tag(fields: &Fields) -> Vec<u8> {
         subject(fields.iter().map(|(name, value)| (name.as_str(), value.as_str())))

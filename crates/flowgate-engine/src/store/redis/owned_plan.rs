@@ -106,7 +106,7 @@ impl OwnedPlan {
             let mut before = evaluation.steps[..index].iter().zip(&groups);
             let same = before.find_map(|(before, group)| group.filter(|_| before.subject == step.subject));
             let group = same.unwrap_or_else(|| {
-                tags.push(&tag(rules, rule, request));
+                tags.write(|tag| write_tag(tag, rules, rule, request));
                 tags.len() as u32 - 1
             });
             groups.push(Some(group));
@@ -381,13 +381,13 @@ impl PartOutcomes<'_> {
     }
 }
 
-/// The hash tag of a rule's subject.
-pub(super) fn tag(rules: &RuleSet, rule: &Rule, request: &Request<'_>) -> Vec<u8> {
+/// Appends the hash tag of a rule's subject.
+pub(super) fn write_tag(tag: &mut Vec<u8>, rules: &RuleSet, rule: &Rule, request: &Request<'_>) {
     let fields = rules.by(rule).map(|field| rules.field_name(field));
     if fields.len() == 0 {
-        return keys::all(rule.name());
+        return keys::all(tag, rule.name());
     }
-    keys::subject(fields.map(|name| (name, request.counted(name).unwrap_or_default())))
+    keys::subject(tag, fields.map(|name| (name, request.counted(name).unwrap_or_default())));
 }
 
 /// Whether Redis is needed to decide a rule. A rule that bans needs Redis even without a counter, because it may have

@@ -54,7 +54,7 @@ impl Named {
 async fn who(link: &Link) -> Result<String, Failure> {
     let arrival = link.send(1, |out| crate::redis::wire::command(out, &[b"PING"]))?;
     match arrival.await {
-        Ok(CommandResult::Reply(Reply::Text(name))) => Ok(String::from_utf8(name).unwrap()),
+        Ok(CommandResult::Reply(Reply::Text(name))) => Ok(String::from_utf8(name.into_vec()).unwrap()),
         Ok(other) => panic!("{other:?}"),
         Err(_) => Err(Failure::Lost),
     }

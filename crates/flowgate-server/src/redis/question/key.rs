@@ -1,8 +1,8 @@
 //! A limit that the caller brings, on an ad hoc key.
 
-use flowgate::{Database, Op, OtherAlgorithm, Reading};
+use flowgate::{Op, OtherAlgorithm, Reading};
 use flowgate_engine::redis::{PreparedLimit, RedisQuestion, ReplyError};
-use flowgate_engine::{AdHoc, AdHocKey, Decider};
+use flowgate_engine::{AdHoc, Decider};
 
 use super::{LocalQuestion, OwnedQuestion, Question};
 use crate::redis::deny_cache::{Denial, DenyQuestion, DenyTable};
@@ -17,17 +17,14 @@ pub(crate) struct KeyQuestion<'a> {
 
 /// A key that awaits its decision.
 pub(crate) struct OwnedKeyQuestion {
-    pub(crate) key: Box<[u8]>,
-    database: Database,
-    limit: PreparedLimit,
+    pub(crate) limit: PreparedLimit,
 }
 
 impl Question for KeyQuestion<'_> {
     type Owned = OwnedKeyQuestion;
 
     fn to_owned(&self) -> OwnedKeyQuestion {
-        let AdHocKey { bytes, database } = self.call.key;
-        OwnedKeyQuestion { key: bytes.into(), database, limit: PreparedLimit::new(self.op, self.call) }
+        OwnedKeyQuestion { limit: PreparedLimit::new(self.op, self.call) }
     }
 
     fn deny_question(&self, table: &DenyTable) -> Option<DenyQuestion> {
@@ -66,8 +63,7 @@ impl OwnedQuestion for OwnedKeyQuestion {
 
 impl LocalQuestion for OwnedKeyQuestion {
     fn decide(&self, local: &Local, at: Reading) -> Self::Reply {
-        let key = AdHocKey { bytes: &self.key, database: self.database };
-        let decided = local.limit(self.limit.op, self.limit.ad_hoc(key), at);
+        let decided = local.limit(self.limit.op, self.limit.ad_hoc(), at);
         decided.map(|decision| KeyDecision { decision, degraded: true })
     }
 

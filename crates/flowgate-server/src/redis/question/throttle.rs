@@ -1,6 +1,6 @@
 //! A call of `CL.THROTTLE`.
 
-use flowgate::{Database, Reading, Throttle, ThrottleError, ThrottleReply};
+use flowgate::{Reading, Throttle, ThrottleError, ThrottleReply};
 use flowgate_engine::redis::{PreparedThrottle, RedisQuestion, ReplyError};
 use flowgate_engine::{AdHocKey, Decider};
 
@@ -16,19 +16,14 @@ pub(crate) struct ThrottleQuestion<'a> {
 
 /// A key that awaits its reply.
 pub(crate) struct OwnedThrottleQuestion {
-    pub(crate) key: Box<[u8]>,
-    database: Database,
-    throttle: Throttle,
-    prepared: PreparedThrottle,
+    pub(crate) prepared: PreparedThrottle,
 }
 
 impl Question for ThrottleQuestion<'_> {
     type Owned = OwnedThrottleQuestion;
 
     fn to_owned(&self) -> OwnedThrottleQuestion {
-        let &ThrottleQuestion { key, throttle } = self;
-        let (AdHocKey { bytes, database }, prepared) = (key, PreparedThrottle::new(key, throttle));
-        OwnedThrottleQuestion { key: bytes.into(), database, throttle, prepared }
+        OwnedThrottleQuestion { prepared: PreparedThrottle::new(self.key, self.throttle) }
     }
 
     fn deny_question(&self, table: &DenyTable) -> Option<DenyQuestion> {
@@ -64,7 +59,7 @@ impl OwnedQuestion for OwnedThrottleQuestion {
 
 impl LocalQuestion for OwnedThrottleQuestion {
     fn decide(&self, local: &Local, at: Reading) -> Self::Reply {
-        local.throttle(AdHocKey { bytes: &self.key, database: self.database }, self.throttle, at)
+        local.throttle(self.prepared.key(), self.prepared.throttle, at)
     }
 
     fn keeps_charge(reply: &Self::Reply) -> bool {
@@ -73,6 +68,6 @@ impl LocalQuestion for OwnedThrottleQuestion {
 
     fn denied(&self, reply: &Self::Reply) -> Option<Denial> {
         let reply = *reply.as_ref().ok()?;
-        Some(Denial::Throttle(self.throttle, reply)).filter(|_| reply.limited)
+        Some(Denial::Throttle(self.prepared.throttle, reply)).filter(|_| reply.limited)
     }
 }

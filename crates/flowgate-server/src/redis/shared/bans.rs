@@ -117,7 +117,7 @@ impl SharedStore {
 fn texts(reply: Reply) -> Option<Vec<Vec<u8>>> {
     let Reply::List(list) = reply else { return None };
     let text = |reply| match reply {
-        Reply::Text(text) => Some(text),
+        Reply::Text(text) => Some(text.into_vec()),
         _ => None,
     };
     list.into_iter().map(text).collect()
