@@ -3,20 +3,22 @@
 //! State      A slot has a changed bit. A shard has a bit for each group of its slots. The homes of a group share their
 //!            upper eight bits, so its slots are neighbours, and the layout of the table does not change the group.
 //!            Where changes are followed, the shard also lists the counters that vanished before their time, and the
-//!            store has a bit for each shard, so that a visit after a few changes locks a few shards. Invariant A slot
-//!            that is changed lies in a group whose bit is set, in a shard whose bit is set.
+//!            store has a bit for each shard, so that a visit after a few changes locks a few shards.
+//! Invariant  A slot that is changed lies in a group whose bit is set, and a shard in which the bit of a group is set has
+//!            its own bit set.
 //! Rule       Every write of a state sets both bits, whether or not changes are followed, because that is cheaper than
 //!            a check. A counter that expires or is evicted needs no note. Expired, it is as if never used; evicted, it
 //!            may come back, which is stricter.
 //! Rule       Visits come at least once per [`GRACE_NANOS`](super::expiry::GRACE_NANOS). So a refund, after which a counter
 //!            expires earlier than its last record says, is visited before the counter is dropped. After a longer pause
 //!            refunded units may come back, which is stricter.
-//! Rule       A visit holds the lock of a shard for [`VISIT_SLOTS`] slots, or counters that vanished, at a time. It
+//! Rule       A visit holds the lock of a shard for [`VISIT_SLOTS`] slots or [`VISIT_GONE`] vanished counters at a time. It
 //!            goes on after the last tag that it has seen: inserts, gaps and a new layout move slots, but tags stay in
 //!            order.
 //! Bound      A shard lists [`MAX_GONE`] counters. Beyond that it notes only that it lost track, and all states must be
 //!            written anew.
 
+use std::ops::{Range, RangeInclusive};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 
@@ -25,6 +27,7 @@ use super::key::Tag;
 use super::record::{write_gone, write_log, write_slot};
 use super::shard::Shard;
 use super::shards::prefetch;
+use super::slot::Slot;
 use crate::algorithm::Log;
 use crate::clock::Clock;
 use crate::time::Span;
@@ -32,13 +35,19 @@ use crate::time::Span;
 /// The groups of a shard.
 pub(super) const CHANGED_GROUPS: usize = 256;
 
-/// The slots or vanished counters that a visit looks at, and the bytes that it writes, before it lets go of the lock.
-const VISIT_SLOTS: usize = 64;
+/// The slots that a visit looks at, the bytes that it writes, and the vanished counters that it searches, before it lets go of the
+/// lock.
+const VISIT_SLOTS: usize = 192;
 const VISIT_BYTES: usize = 4 << 10;
+const VISIT_GONE: usize = 64;
 
-/// The groups that a visit of changes looks at before it lets go of the lock: their slots are fetched at the same time, and a
-/// processor has room for a dozen or so of such requests.
-const VISIT_GROUPS: usize = 16;
+/// A visit of changes reads up to this many slots without changes between two groups that changed. To begin anew behind them takes
+/// as long as a few slots do, and counts as [`RUN_SLOTS`].
+const GAP_SLOTS: usize = 32;
+const RUN_SLOTS: usize = 4;
+
+/// The groups that a step of a visit of changes fetches ahead: a processor has room for a dozen or so of such requests.
+const PREFETCHED_GROUPS: usize = 16;
 
 /// The most counters in the list of those that vanished.
 const MAX_GONE: usize = 1024;
@@ -146,6 +155,12 @@ impl VisitCursor {
 enum Visit {
     Changed,
     All,
+}
+
+/// What a step of a visit may still look at, and the length of the records at which it ends.
+struct Room {
+    slots: usize,
+    out_len: usize,
 }
 
 #[doc(hidden)]
@@ -261,7 +276,7 @@ impl Shard {
             return;
         }
         cursor.next = Some(next);
-        let first = cursor.gone.len().saturating_sub(VISIT_SLOTS);
+        let first = cursor.gone.len().saturating_sub(VISIT_GONE);
         cursor.gone.drain(first..).filter(|tag| self.find(*tag).is_err()).for_each(|tag| write_gone(tag, out));
     }
 
@@ -288,10 +303,39 @@ impl Shard {
         Some(word * 64 + bits.trailing_zeros() as u8)
     }
 
-    /// Prefetches the slots of changed groups, from group `first` on, as many as one step of a visit reads.
+    /// Clears the bits of groups.
+    fn clear_groups(&mut self, groups: Range<usize>) {
+        for (word, bits) in self.changed_groups.iter_mut().enumerate() {
+            let from = |group: usize| u64::MAX.checked_shl(group.saturating_sub(64 * word) as u32).unwrap_or(0);
+            *bits &= !(from(groups.start) & !from(groups.end));
+        }
+    }
+
+    /// A run of groups whose changes lie close together, from the tag `next` on, which may lie within a group whose visit has begun.
+    fn next_run(&self, next: Tag) -> Option<RangeInclusive<u8>> {
+        let groups = |slots: usize| slots * CHANGED_GROUPS / self.positions().max(1);
+        let (most, gap) = (groups(VISIT_SLOTS), groups(GAP_SLOTS).max(1));
+        let first = if next.is_first_of_group() { self.changed_group(next.group())? } else { next.group() };
+        let mut last = first;
+        while let Some(group) = last.checked_add(1).and_then(|group| self.changed_group(group))
+            && usize::from(group - last) <= gap
+            && usize::from(group - first) <= most
+        {
+            last = group;
+        }
+        Some(first..=last)
+    }
+
+    /// The index of a tag, or of the first slot behind it.
+    fn index_of(&self, tag: Tag) -> usize {
+        let (Ok(index) | Err(index)) = self.find(tag);
+        index
+    }
+
+    /// Prefetches the slots of changed groups, from group `first` on.
     fn prefetch_changed(&self, first: u8) {
         let mut next = self.changed_group(first);
-        for _ in 0..VISIT_GROUPS {
+        for _ in 0..PREFETCHED_GROUPS {
             let Some(group) = next else { return };
             let slots = self.slots.as_ptr().wrapping_add(self.position(Tag::first_of_group(group).place()));
             prefetch(slots.cast());
@@ -302,50 +346,53 @@ impl Shard {
 
     /// Writes the next slots from the tag `next` on. Gives the tag to go on with; `None` if it was the last.
     fn visit(&mut self, visit: Visit, mut next: Tag, out: &mut Vec<u8>) -> Option<Tag> {
-        let (mut looked_at, mut groups, written) = (0, 0, out.len());
+        let mut room = Room { slots: VISIT_SLOTS, out_len: out.len() + VISIT_BYTES };
         if visit == Visit::Changed {
             self.prefetch_changed(next.group());
         }
-        loop {
-            if visit == Visit::Changed && next == Tag::first_of_group(next.group()) {
-                let group = self.changed_group(next.group())?;
-                next = Tag::first_of_group(group);
-                self.changed_groups[usize::from(group / 64)] &= !(1 << (group % 64));
-            }
-            let (Ok(mut index) | Err(mut index)) = self.find(next);
-            let group = next.group();
-            while let Some(slot) = self.slots.get(index) {
-                if !slot.is_empty() && visit == Visit::Changed && slot.group() != group {
-                    break;
-                }
-                if looked_at >= VISIT_SLOTS || out.len() - written >= VISIT_BYTES {
-                    match self.slots[index..].iter().find(|slot| !slot.is_empty()) {
-                        // A slot that is inserted between the two tags later marks its group, so no change is missed.
-                        Some(slot) if visit == Visit::All || slot.group() == group => return Some(slot.tag()),
-                        _ => break,
-                    }
-                }
-                looked_at += 1;
-                self.write(index, visit, out);
-                index += 1;
-            }
-            if visit == Visit::All || group == u8::MAX {
-                return None;
-            }
-            next = Tag::first_of_group(group + 1);
-            groups += 1;
-            if looked_at >= VISIT_SLOTS || groups >= VISIT_GROUPS || out.len() - written >= VISIT_BYTES {
-                return Some(next);
-            }
+        while room.slots > 0 && out.len() < room.out_len {
+            next = self.visit_run(visit, next, &mut room, out)?;
         }
+        Some(next)
+    }
+
+    /// As [`Shard::visit`], of the slots of one run of groups.
+    fn visit_run(&mut self, visit: Visit, next: Tag, room: &mut Room, out: &mut Vec<u8>) -> Option<Tag> {
+        let groups = if visit == Visit::All { next.group()..=u8::MAX } else { self.next_run(next)? };
+        let next = next.max(Tag::first_of_group(*groups.start()));
+        let behind = groups.end().checked_add(1).map(Tag::first_of_group);
+        let (start, end) = (self.index_of(next), behind.map_or(self.slots.len(), |behind| self.index_of(behind)));
+        let until = end.min(start + room.slots);
+        room.slots = room.slots.saturating_sub(until - start + RUN_SLOTS);
+        // Which slots have changed cannot be predicted, so they are found without a branch for each.
+        let (mut found, mut count) = ([0_u8; VISIT_SLOTS], 0);
+        for (offset, slot) in self.slots[start..until].iter().enumerate() {
+            found[count] = offset as u8;
+            count += usize::from(if visit == Visit::All { !slot.is_empty() } else { slot.is_changed() });
+        }
+        let mut stop = until;
+        for &offset in &found[..count] {
+            let index = start + usize::from(offset);
+            if out.len() >= room.out_len {
+                stop = index;
+                break;
+            }
+            self.write(index, visit, out);
+        }
+        // A slot that is inserted between the two tags later marks its group, so no change is missed.
+        let rest = self.slots[stop..end].iter().find(|slot| !slot.is_empty()).map(Slot::tag);
+        if visit == Visit::Changed {
+            // The bit of a group is cleared when its visit begins: its slots that are visited already may change before it ends.
+            let first = usize::from(*groups.start()) + usize::from(!next.is_first_of_group());
+            let begun = rest.map_or(*groups.end(), Tag::group);
+            self.clear_groups(first..usize::from(begun) + 1);
+        }
+        rest.or(behind)
     }
 
     #[inline]
     fn write(&mut self, index: usize, visit: Visit, out: &mut Vec<u8>) {
         let slot = &mut self.slots[index];
-        if slot.is_empty() || visit == Visit::Changed && !slot.is_changed() {
-            return;
-        }
         if visit == Visit::Changed {
             slot.clear_changed();
         }

@@ -231,6 +231,11 @@ impl Tag {
         Tag { home: u64::from(group) << (HOME_BITS - u8::BITS), name: 0 }
     }
 
+    /// Whether this is the first tag of a group, which no counter has.
+    pub(super) fn is_first_of_group(self) -> bool {
+        self == Tag::first_of_group(self.group())
+    }
+
     /// Which of `shards` (a power of two, at most 2^16): by the low 16 bits of the home, which no position depends on.
     #[inline]
     pub(crate) fn shard(self, shards: usize) -> usize {
