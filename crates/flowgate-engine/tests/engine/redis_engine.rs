@@ -74,16 +74,7 @@ impl RedisEngine {
         if let Some(decision) = prepared.at_once(now) {
             return decision;
         }
-        let time = self.time(now);
-        let replies: Vec<Vec<i64>> = (0..prepared.groups())
-            .map(|group| numbers(&mut self.connection, &prepared.call(Some(group), &self.prefix, time, now)))
-            .collect();
-        if replies.len() > 1 {
-            let some: Vec<Option<&[i64]>> = replies.iter().map(|reply| Some(reply.as_slice())).collect();
-            for call in prepared.undo_calls(&self.prefix, time, &some) {
-                numbers(&mut self.connection, &call);
-            }
-        }
+        let replies = self.ask_groups(&prepared, now);
         let replies: Vec<&[i64]> = replies.iter().map(Vec::as_slice).collect();
         prepared.conclude(&replies).unwrap().decision
     }
@@ -115,18 +106,24 @@ impl RedisEngine {
         if prepared.groups() == 0 {
             return self.engine.decide_joint(requests, now);
         }
+        let replies = self.ask_groups(&prepared, now);
+        let replies: Vec<&[i64]> = replies.iter().map(Vec::as_slice).collect();
+        prepared.conclude(&replies).unwrap().decision
+    }
+
+    /// Asks each group by itself, and rolls back if one denies.
+    fn ask_groups(&mut self, question: &dyn RedisQuestion, now: Time) -> Vec<Vec<i64>> {
         let time = self.time(now);
-        let replies: Vec<Vec<i64>> = (0..prepared.groups())
-            .map(|group| numbers(&mut self.connection, &prepared.call(Some(group), &self.prefix, time, now)))
+        let replies: Vec<Vec<i64>> = (0..question.groups())
+            .map(|group| numbers(&mut self.connection, &question.call(Some(group), &self.prefix, time, now)))
             .collect();
         if replies.len() > 1 {
             let some: Vec<Option<&[i64]>> = replies.iter().map(|reply| Some(reply.as_slice())).collect();
-            for call in prepared.undo_calls(&self.prefix, time, &some) {
+            for call in question.undo_calls(&self.prefix, time, &some) {
                 numbers(&mut self.connection, &call);
             }
         }
-        let replies: Vec<&[i64]> = replies.iter().map(Vec::as_slice).collect();
-        prepared.conclude(&replies).unwrap().decision
+        replies
     }
 
     pub(crate) fn reset(&mut self, request: &Request<'_>, now: Time) -> Decision {
