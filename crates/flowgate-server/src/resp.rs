@@ -10,6 +10,7 @@ mod counters;
 mod decode;
 mod dialogue;
 mod error;
+mod form;
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) mod fuzzing;
 mod memory_bound;

@@ -16,6 +16,7 @@ mod give_back;
 mod joint;
 mod keys;
 mod pause;
+mod planned;
 mod snapshot;
 
 use std::ops::Deref;
@@ -27,9 +28,7 @@ use flowgate::{Clock, MemoryConfig, MemoryStats, MemoryStore, Op, Reading, Seed,
 pub use flowgate_api::Operation;
 use flowgate_api::Top;
 use flowgate_engine::config::{self, Config, Denials, Durability};
-use flowgate_engine::{
-    Decider, Decision, Engine, Explanation, HitBuffer, PlannedTake, PolicyError, Request, RuleSet, TakeAnswer,
-};
+use flowgate_engine::{Decider, Decision, Engine, Explanation, PolicyError, Request, RuleSet};
 
 use crate::answer::Pending;
 pub use crate::answer::{Answer, AnswerFuture};
@@ -37,7 +36,7 @@ use crate::clock_report;
 use crate::durable::{self, Durable};
 use crate::lock::Lock;
 use crate::metrics::Metrics;
-use crate::observer::{Observer, PassCounts};
+use crate::observer::Observer;
 use crate::readiness::Readiness;
 use crate::recent::Recent;
 use crate::redis::{SharedStats, SharedStore};
@@ -49,6 +48,7 @@ pub(crate) use keys::HashedKey;
 pub use keys::KeyDecision;
 use pause::PauseInForce;
 pub use pause::{MAX_PAUSE, Pause};
+pub(crate) use planned::TakeWork;
 pub use snapshot::Snapshot;
 
 /// The rules in force, their counters and bans, and the clock. Clones are the same service.
@@ -273,39 +273,6 @@ impl Service {
     #[inline]
     pub(crate) fn load_snapshot(&self) -> impl Deref<Target = Arc<Snapshot>> {
         self.snapshot.load()
-    }
-
-    /// Plans a take where counters live in memory.
-    #[inline]
-    pub(crate) fn plan_take<'q>(
-        &self,
-        snapshot: &Snapshot,
-        (cost, fields): (u64, impl Iterator<Item = (&'q str, &'q str)>),
-        plan: &mut PlannedTake,
-    ) {
-        self.decider.plan_ahead(&snapshot.rules, cost, fields, plan);
-    }
-
-    /// Decides a take that was planned, and adds it to `counts`. `request` is called only while there are bans by hand, or if
-    /// the decision is ranked or logged, or starts a ban. `None` if the plan no longer holds.
-    #[inline]
-    pub(crate) fn take_planned<'r, 'q>(
-        &self,
-        snapshot: &'r Snapshot,
-        plan: &PlannedTake,
-        buffer: &mut HitBuffer<'r>,
-        counts: &mut PassCounts<'r>,
-        request: impl Fn() -> Request<'q>,
-        at: Reading,
-    ) -> Option<TakeAnswer<'r>> {
-        // The answer may own a whole decision, so it stays where it is.
-        let answer = self.decider.decide_planned(&snapshot.rules, plan, buffer, &request, at);
-        match &answer {
-            None => {}
-            Some(TakeAnswer::Passes(pass)) => self.observer.note_pass(counts, request, pass.rule(), at.now),
-            Some(TakeAnswer::Decided(decision)) => self.observer.note(request, decision, at.now),
-        }
-        answer
     }
 
     /// The hot path: memory decides by a direct call, without a plan that outlives the call.

@@ -126,14 +126,16 @@ impl Decoder {
         size.is_some()
     }
 
-    /// Reads a complete command of the usual form, which begins `from` bytes behind the last command that was handed out.
+    /// The bytes behind the last command that was handed out; none while a command is partly parsed.
     #[inline]
-    pub(crate) fn read_plain_command<'d>(&'d self, from: usize, command: &mut PlainCommand<'d>) -> Option<()> {
-        if self.partial.next != 0 || self.partial.missing.is_some() {
-            return None;
-        }
-        command.read_next(self.buffer.get(self.begin + from..)?)?;
-        (command.bytes.len() <= self.max_command).then_some(())
+    pub(crate) fn ahead(&self) -> &[u8] {
+        let is_parsed = self.partial.next != 0 || self.partial.missing.is_some();
+        if is_parsed { &[] } else { &self.buffer[self.begin..] }
+    }
+
+    /// The most bytes of a command.
+    pub(crate) fn max_command(&self) -> usize {
+        self.max_command
     }
 
     /// True if every byte was handed out with a command.
@@ -141,12 +143,7 @@ impl Decoder {
         self.begin == self.buffer.len()
     }
 
-    /// The bytes at `place` behind the last command that was handed out.
-    pub(crate) fn ahead(&self, place: Range<usize>) -> &[u8] {
-        &self.buffer[self.begin..][place]
-    }
-
-    /// Moves past `size` bytes of commands that were answered from [`read_plain_command`](Self::read_plain_command).
+    /// Moves past `size` bytes of whole commands that were answered from [`ahead`](Self::ahead).
     pub(crate) fn skip_plain(&mut self, size: usize) {
         self.begin += size;
     }

@@ -19,10 +19,11 @@ use super::command::{Call, work_by_length};
 use super::decode::{Command, Decoder, ProtocolError};
 use super::error::Error;
 use super::pending::Pending;
-use super::planned::{self, FirstCommand, Group, TakeWork};
+use super::planned::{self, FirstCommand, Group};
 use super::reply::Reply;
 use super::session::{End, Session};
 use super::{batch_metrics, buffers};
+use crate::service::TakeWork;
 
 /// The most bytes of replies that wait for one client: those to about 400,000 commands.
 const MAX_BACKLOG_BYTES: usize = 16 << 20;

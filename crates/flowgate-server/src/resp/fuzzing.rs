@@ -21,11 +21,11 @@ pub fn hear<'a>(pieces: impl IntoIterator<Item = &'a [u8]>, max_command: usize) 
     for piece in pieces {
         decoder.buffer().extend_from_slice(piece);
         loop {
-            let mut plain = PlainCommand::default();
-            let plain = decoder.read_plain_command(0, &mut plain).map(|()| {
-                let words = (0..=plain.arguments()).filter_map(|index| plain.word(index));
-                words.map(<[u8]>::to_vec).collect::<Vec<_>>()
-            });
+            let plain =
+                PlainCommand::read(decoder.ahead()).filter(|plain| plain.bytes.len() <= max_command).map(|plain| {
+                    let words = (0..=plain.arguments()).filter_map(|index| plain.word(index));
+                    words.map(<[u8]>::to_vec).collect::<Vec<_>>()
+                });
             match decoder.next() {
                 Ok(None) => break,
                 Ok(Some(command)) => {

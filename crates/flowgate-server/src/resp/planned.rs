@@ -13,17 +13,16 @@ use std::ops::{ControlFlow, Range};
 use std::rc::Rc;
 
 use flowgate::{Key, Limit, MemoryStore, Reading, Throttle};
-use flowgate_engine::{HitBuffer, PlannedTake};
+use flowgate_engine::PlannedTake;
 
-use super::command::{self, Planning};
+use super::command;
 use super::decode::{Decoder, PlainCommand};
 use super::error::Error;
+use super::form::{Forms, Meaning, OpenWords};
 use super::reply::Reply;
 use super::session::Session;
 use super::yield_once;
-use crate::limit_cache;
-use crate::observer::PassCounts;
-use crate::service::{HashedKey, Snapshot};
+use crate::service::{HashedKey, Snapshot, TakeWork};
 
 /// The most commands of a group. More gain nothing measurable, and their cache lines would evict each other.
 pub(super) const MAX_GROUP: usize = 16;
@@ -33,7 +32,7 @@ const MAX_SPARE_PLANS: usize = MAX_GROUP + yield_once::MAX_YIELDED;
 
 thread_local! {
     static MEMORY: RefCell<GroupMemory> =
-        const { RefCell::new(GroupMemory { commands: Vec::new(), plans: Vec::new(), subjects: Vec::new() }) };
+        const { RefCell::new(GroupMemory { forms: Forms::new(), commands: Vec::new(), plans: Vec::new(), subjects: Vec::new() }) };
 }
 
 /// Hands out the event loop's memory for a group.
@@ -43,8 +42,9 @@ pub(super) fn with_memory<T>(plan: impl FnOnce(&mut GroupMemory) -> T) -> T {
 }
 
 /// The memory of a group.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct GroupMemory {
+    forms: Forms,
     commands: Vec<PlannedCommand>,
     /// Plans that are not in use. A plan moves from here to a command and back, so it lies in a box.
     #[expect(clippy::vec_box, reason = "a plan is some hundred bytes")]
@@ -89,22 +89,23 @@ pub(super) fn plan_first(decoder: &Decoder, session: &Session) -> Option<FirstCo
     if !may_plan(session) {
         return None;
     }
-    let (mut command, service) = (PlainCommand::default(), &session.shared.service);
-    decoder.read_plain_command(0, &mut command)?;
-    match command::planning(command.word(0)?)? {
-        Planning::Take => {
-            let fields = command::take_fields(&command)?;
-            let mut plan = with_memory(|memory| memory.plans.pop()).unwrap_or_default();
-            service.plan_take(&service.load_snapshot(), fields, &mut plan);
-            plan.subjects().for_each(|(subject, rules)| service.counters().prefetch_several(subject, rules));
-            Some(FirstCommand::Take { plan, size: command.bytes.len(), arguments: command.arguments() })
+    let (service, mut open) = (&session.shared.service, OpenWords::of(decoder.ahead()));
+    with_memory(|GroupMemory { forms, plans, .. }| {
+        let (form, size) = forms.read(0, &mut open).filter(|(_, size)| *size <= decoder.max_command())?;
+        match &form.meaning {
+            Meaning::Take { cost, names } => {
+                let mut plan = plans.pop().unwrap_or_default();
+                service.plan_take(&service.load_snapshot(), (*cost, open.fields(names)), &mut plan);
+                plan.subjects().for_each(|(subject, rules)| service.counters().prefetch_several(subject, rules));
+                Some(FirstCommand::Take { plan, size, arguments: form.arguments })
+            }
+            Meaning::Limit(_) | Meaning::Throttle(_) => {
+                let key = service.hash_key(session.key(open.key))?;
+                service.counters().prefetch(key.key());
+                Some(FirstCommand::Key(key))
+            }
         }
-        Planning::Limit | Planning::Throttle => {
-            let key = service.hash_key(session.key(command.word(1)?))?;
-            service.counters().prefetch(key.key());
-            Some(FirstCommand::Key(key))
-        }
-    }
+    })
 }
 
 /// True if the session may use the commands, and memory decides them at once.
@@ -140,51 +141,51 @@ impl<'d> Group<'d> {
             }
             Some(FirstCommand::Key(hashed)) => counter = Some(hashed),
         }
-        let (mut command, mut last) = (PlainCommand::default(), LastCommand::default());
+        let ahead = self.decoder.ahead();
+        let mut open = OpenWords::of(ahead);
         while self.memory.commands.len() < MAX_GROUP
-            && self.decoder.read_plain_command(from, &mut command).is_some()
-            && let Some(question) = self.plan_next(&command, &mut last, session, snapshot, counter.take())
+            && from < ahead.len()
+            && let Some(end) = self.plan_next(from, &mut open, session, snapshot, counter.take())
         {
-            let place = from..from + command.bytes.len();
-            from = place.end;
-            self.memory.commands.push(PlannedCommand { arguments: command.arguments(), place, question });
+            from = end;
         }
         if self.memory.commands.len() > 1 {
             self.prefetch(session.shared.service.counters());
         }
     }
 
-    /// Reads a command and plans it; its key may be hashed already. `None` if it is not of the usual form. The counters of
-    /// `CL.THROTTLE` are few bytes, and planning one takes no longer than fetching them: they are prefetched here.
+    /// Plans the command that begins at `from`, and returns its end; its key may be hashed already. `None` if it is not of the
+    /// usual form. The counters of `CL.THROTTLE` are few bytes, and planning one takes no longer than fetching them: they are prefetched here.
     #[inline]
     fn plan_next(
         &mut self,
-        command: &PlainCommand<'d>,
-        last: &mut LastCommand<'d>,
+        from: usize,
+        open: &mut OpenWords<'_>,
         session: &Session,
         snapshot: &Snapshot,
         hashed: Option<HashedKey>,
-    ) -> Option<Question> {
+    ) -> Option<usize> {
         let service = &session.shared.service;
         let hash = |key| hashed.or_else(|| service.hash_key(session.key(key)));
-        match last.planning(command)? {
-            Planning::Take => {
-                let fields = command::take_fields(command)?;
-                let mut plan = self.memory.plans.pop().unwrap_or_default();
-                service.plan_take(snapshot, fields, &mut plan);
-                Some(Question::Take(plan))
-            }
-            Planning::Limit => {
-                let (key, limit) = (command.word(1)?, last.limit(command)?);
-                Some(Question::Limit { counter: hash(key)?, limit })
-            }
-            Planning::Throttle => {
-                let (key, throttle) = (command.word(1)?, last.throttle(command)?);
-                let counter = hash(key)?;
-                service.counters().prefetch_several(counter.key(), 1);
-                Some(Question::Throttle { counter, throttle })
-            }
+        let (form, end) = self.memory.forms.read(from, open)?;
+        if end - from > self.decoder.max_command() {
+            return None;
         }
+        let question = match &form.meaning {
+            Meaning::Take { cost, names } => {
+                let mut plan = self.memory.plans.pop().unwrap_or_default();
+                service.plan_take(snapshot, (*cost, open.fields(names)), &mut plan);
+                Question::Take(plan)
+            }
+            Meaning::Limit(limit) => Question::Limit { counter: hash(open.key)?, limit: Rc::clone(limit) },
+            Meaning::Throttle(throttle) => {
+                let counter = hash(open.key)?;
+                service.counters().prefetch_several(counter.key(), 1);
+                Question::Throttle { counter, throttle: *throttle }
+            }
+        };
+        self.memory.commands.push(PlannedCommand { arguments: form.arguments, place: from..end, question });
+        Some(end)
     }
 
     /// Prefetches the counters of limits and their sliding logs, one step after the other for all of them. A prefetch waits
@@ -212,7 +213,7 @@ impl<'d> Group<'d> {
 
     /// Reads a command of the group again.
     fn read(&self, command: &PlannedCommand) -> PlainCommand<'d> {
-        PlainCommand::read(self.decoder.ahead(command.place.clone())).unwrap_or_default()
+        PlainCommand::read(&self.decoder.ahead()[command.place.clone()]).unwrap_or_default()
     }
 
     /// Decides one command of the group and writes the reply. Breaks if the command's own function must answer it,
@@ -230,11 +231,10 @@ impl<'d> Group<'d> {
         let key = || self.read(command).word(1).unwrap_or_default();
         match &command.question {
             Question::Take(plan) => {
-                let TakeWork { snapshot, hits, counts } = work;
                 let request = || command::request(&self.read(command)).unwrap_or_default();
-                match &service.take_planned(snapshot, plan, hits, counts, request, at) {
-                    Some(answer) => command::write_answer(answer, &mut reply),
-                    None => return ControlFlow::Break(()),
+                let write = |answer: &_| command::write_answer(answer, &mut reply);
+                if service.take_planned(work, plan, request, at, write).is_none() {
+                    return ControlFlow::Break(());
                 }
             }
             Question::Limit { counter, limit } => match service.take_hashed(*counter, limit, at) {
@@ -274,69 +274,5 @@ impl PlannedCommand {
     /// The bytes of the command.
     pub(super) fn size(&self) -> usize {
         self.place.len()
-    }
-}
-
-/// What the last command of a group said. The next one mostly says the same, but for its key: to compare is cheaper than to
-/// read.
-#[derive(Debug, Default)]
-struct LastCommand<'d> {
-    name: &'d [u8],
-    planning: Option<Planning>,
-    /// What stands behind a key, and the limit or the numbers that it says.
-    limit: (&'d [u8], Option<Rc<Limit>>),
-    throttle: (&'d [u8], Option<Throttle>),
-}
-
-impl<'d> LastCommand<'d> {
-    #[inline]
-    fn planning(&mut self, command: &PlainCommand<'d>) -> Option<Planning> {
-        let name = command.word(0)?;
-        if name != self.name {
-            (self.name, self.planning) = (name, command::planning(name));
-        }
-        self.planning
-    }
-
-    #[inline]
-    fn limit(&mut self, command: &PlainCommand<'d>) -> Option<Rc<Limit>> {
-        let text = command.behind(1)?;
-        if text != self.limit.0 {
-            self.limit = (text, limit_of(command));
-        }
-        self.limit.1.clone()
-    }
-
-    #[inline]
-    fn throttle(&mut self, command: &PlainCommand<'d>) -> Option<Throttle> {
-        let text = command.behind(1)?;
-        if text != self.throttle.0 {
-            self.throttle = (text, throttle_of(command));
-        }
-        self.throttle.1
-    }
-}
-
-/// The limit of an `FG.LIMIT` that takes one unit.
-fn limit_of(command: &PlainCommand<'_>) -> Option<Rc<Limit>> {
-    let (2, limit) = (command.arguments(), command.word(2)?) else { return None };
-    limit_cache::parse(str::from_utf8(limit).ok()?).ok()
-}
-
-fn throttle_of(command: &PlainCommand<'_>) -> Option<Throttle> {
-    command::throttle_numbers(command.arguments(), |index| command.word(index + 1)).ok()
-}
-
-/// What the takes of a group share: the rules, the memory of their hits, and their counts, which are reported once.
-#[derive(Debug)]
-pub(super) struct TakeWork<'r> {
-    snapshot: &'r Snapshot,
-    hits: HitBuffer<'r>,
-    counts: PassCounts<'r>,
-}
-
-impl<'r> TakeWork<'r> {
-    pub(super) fn new(snapshot: &'r Snapshot) -> TakeWork<'r> {
-        TakeWork { snapshot, hits: HitBuffer::default(), counts: PassCounts::default() }
     }
 }

@@ -48,7 +48,8 @@ impl Reply<'_> {
     }
 
     /// A decision: its numbers, what the caller is to do, and the rule.
-    #[inline]
+    // Inlined, so that what the caller knows is written as it stands.
+    #[inline(always)]
     pub(crate) fn decision(&mut self, numbers: [i64; 6], action: &str, rule: &str) {
         self.array(numbers.len() + 2);
         numbers.into_iter().for_each(|number| self.integer(number));
@@ -56,7 +57,7 @@ impl Reply<'_> {
         self.bulk(rule.as_bytes());
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) fn bulk(&mut self, bytes: &[u8]) {
         self.number(b'$', bytes.len() as i64);
         self.out.extend_from_slice(bytes);

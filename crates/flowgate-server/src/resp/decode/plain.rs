@@ -1,5 +1,7 @@
 //! Complete commands of the usual form, read where they lie: an array of a few short words.
 
+use std::ops::Range;
+
 use super::{LINE_END_BYTES, read_word, short_header};
 
 /// The most words of such a command, its name included.
@@ -17,26 +19,16 @@ pub(crate) struct PlainCommand<'a> {
 
 impl<'a> PlainCommand<'a> {
     /// The command with which `bytes` begin; `None` if it is incomplete or of another form.
-    #[inline]
     pub(crate) fn read(bytes: &'a [u8]) -> Option<PlainCommand<'a>> {
         let mut command = PlainCommand::default();
-        command.read_next(bytes)?;
-        Some(command)
-    }
-
-    /// Becomes the command with which `bytes` begin, without a copy of the positions. `None` if that command is
-    /// incomplete or of another form; this value is then useless.
-    #[inline]
-    pub(super) fn read_next(&mut self, bytes: &'a [u8]) -> Option<()> {
         let (count @ 1..=MAX_PLAIN_WORDS, mut at) = short_header(bytes, 0, b'*')? else { return None };
-        for place in &mut self.places[..count] {
+        for place in &mut command.places[..count] {
             let word = read_word(bytes, at)?;
             *place = (word.start as u16, word.end as u16);
             at = word.end + LINE_END_BYTES;
         }
-        self.count = count;
-        self.bytes = &bytes[..at];
-        Some(())
+        (command.count, command.bytes) = (count, &bytes[..at]);
+        Some(command)
     }
 
     /// The number of its arguments.
@@ -48,15 +40,14 @@ impl<'a> PlainCommand<'a> {
     /// The word at `index`. The name is word 0.
     #[inline]
     pub(crate) fn word(&self, index: usize) -> Option<&'a [u8]> {
-        let (start, end) = *self.places[..self.count].get(index)?;
-        self.bytes.get(usize::from(start)..usize::from(end))
+        self.bytes.get(self.place(index)?)
     }
 
-    /// All bytes behind the word at `index`, its line end included.
+    /// Where the word at `index` lies in the bytes.
     #[inline]
-    pub(crate) fn behind(&self, index: usize) -> Option<&'a [u8]> {
-        let (_, end) = *self.places[..self.count].get(index)?;
-        self.bytes.get(usize::from(end)..)
+    pub(crate) fn place(&self, index: usize) -> Option<Range<usize>> {
+        let (start, end) = *self.places[..self.count].get(index)?;
+        Some(usize::from(start)..usize::from(end))
     }
 
     /// The words from `first` on in pairs; `None` if they are not texts, or a word is left over. The command is checked
