@@ -18,7 +18,7 @@ mod ticks;
 pub(crate) use approx::{Approx, Pair};
 pub(crate) use bucket::{Bucket, FullAt, Pace};
 pub(crate) use fixed::{Fixed, Window, WindowCount};
-pub(crate) use sliding::{Entries, Entry, Log, MAX_WORDS, Sliding};
+pub(crate) use sliding::{Entries, Entry, Log, MAX_WORDS, Sliding, UsualCharge};
 
 use crate::ask::{Ask, Op};
 use crate::ban::LastBan;

@@ -16,7 +16,7 @@
 
 mod entries;
 
-pub(crate) use entries::{Entries, MAX_WORDS};
+pub(crate) use entries::{Entries, MAX_WORDS, UsualCharge};
 
 #[cfg(feature = "portable")]
 use super::MAX_EXACT_INTEGER;
@@ -76,6 +76,18 @@ impl Sliding {
     #[inline]
     pub(crate) fn entry(&self, now: u64, cost: u64) -> Entry {
         Entry { leaves_at: self.stamp(now) + self.period, units: cost.min(self.count) }
+    }
+
+    /// Counts a take in a log where it lies if it passes and the charge is [usual](Entries::charge_usual).
+    #[inline]
+    pub(crate) fn take_usual(&self, log: &mut Log, ask: Ask) -> Option<UsualCharge> {
+        let Log::Many(entries) = log else { return None };
+        if ask.cost == 0 {
+            return None;
+        }
+        let now = ask.now.as_nanos();
+        let new = Entry { leaves_at: self.stamp(now) + self.period, units: ask.cost };
+        entries.charge_usual(new, now, self.count)
     }
 
     /// Whether `ask` passes where `used` units are in the window. `leaving` tells when an excess of units has left it.
@@ -223,6 +235,13 @@ impl Log {
         }
     }
 
+    /// Undoes a charge that nothing has followed.
+    pub(crate) fn undo_usual(&mut self, charge: &UsualCharge) {
+        if let Log::Many(log) = self {
+            log.undo_usual(charge);
+        }
+    }
+
     /// The units in the window at `now`.
     #[inline]
     pub(crate) fn used(&self, now: u64) -> u64 {
@@ -263,7 +282,7 @@ impl Log {
                 }
             },
             Log::Many(log) => {
-                if log.charge_usual(new, now, most) {
+                if log.charge_usual(new, now, most).is_some() {
                     return;
                 }
                 log.drop_left(now);

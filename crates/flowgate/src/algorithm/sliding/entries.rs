@@ -48,6 +48,19 @@ pub(crate) enum Entries {
 
 const _: () = assert!(size_of::<Entries>() <= 32);
 
+/// The result of a usual charge, and what is needed to undo it. Entries that left are still in the ring, except the word
+/// that the new entry has overwritten.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct UsualCharge {
+    /// The units in the window, those of the charge included.
+    pub(crate) used: u64,
+    word: u64,
+    first: u16,
+    len: u16,
+    unchanged: u16,
+    total: u64,
+}
+
 impl Default for Entries {
     #[inline]
     fn default() -> Entries {
@@ -203,22 +216,22 @@ impl Entries {
     }
 
     /// The usual charge, in one pass: entries of one word leave a ring, and one entry is added after the newest.
-    /// Returns false and changes nothing if the charge is not of this kind: an entry has two words or joins the newest,
+    /// Returns `None` and changes nothing if the charge is not of this kind: an entry has two words or joins the newest,
     /// the ring must grow or shrink, or it would have more than `most` units.
     #[inline]
-    pub(super) fn charge_usual(&mut self, new: Entry, now: u64, most: u64) -> bool {
+    pub(super) fn charge_usual(&mut self, new: Entry, now: u64, most: u64) -> Option<UsualCharge> {
         let packed = self.packed();
-        let (Some(word), Some(last)) = (packed::short_word(new), packed.newest_short()) else { return false };
-        let Entries::Ring { words, first, len, unchanged, total } = self else { return false };
+        let (word, last) = (packed::short_word(new)?, packed.newest_short()?);
+        let Entries::Ring { words, first, len, unchanged, total } = self else { return None };
         if new.leaves_at <= last.leaves_at || last.leaves_at <= now {
-            return false;
+            return None;
         }
         let (mut oldest, mut dropped, mut left) = (usize::from(*first), 0, 0);
         // The loop ends at the newest entry, which has not left.
         loop {
             let Entry { leaves_at, units } = match words.get(oldest) {
                 Some(&word) if packed::is_short(word) => packed::short_entry(word),
-                _ => return false,
+                _ => return None,
             };
             if leaves_at > now {
                 break;
@@ -228,13 +241,23 @@ impl Entries {
         }
         let (kept, used) = (usize::from(*len) - dropped, *total - left + new.units);
         if kept == words.len() || kept >= MAX_WORDS || used > most || is_idle(kept, words.len()) {
-            return false;
+            return None;
         }
         let place = if oldest + kept < words.len() { oldest + kept } else { oldest + kept - words.len() };
-        words[place] = word;
+        let word = std::mem::replace(&mut words[place], word);
+        let charge = UsualCharge { used, word, first: *first, len: *len, unchanged: *unchanged, total: *total };
         (*first, *len, *total) = (oldest as u16, kept as u16 + 1, used);
         *unchanged = unchanged.saturating_sub(dropped as u16);
-        true
+        Some(charge)
+    }
+
+    /// Undoes the last change, which was this charge.
+    pub(super) fn undo_usual(&mut self, charge: &UsualCharge) {
+        let newest = self.packed().place(self.packed().len().saturating_sub(1));
+        if let Entries::Ring { words, first, len, unchanged, total } = self {
+            words[newest] = charge.word;
+            (*first, *len, *unchanged, *total) = (charge.first, charge.len, charge.unchanged, charge.total);
+        }
     }
 
     /// Appends `new` to a log of `most` units.

@@ -15,10 +15,10 @@ use super::super::budget::Budget;
 use super::super::key::Tag;
 use super::super::slot::{Kind, Label, Slot, SlotWords, THROTTLE_MARK};
 use super::Shard;
-use crate::algorithm::{self, Charge, Entries, Entry, Law, Log, Meter, Sliding, dispatch};
+use crate::algorithm::{self, Charge, Entries, Entry, Law, Log, Meter, Sliding, UsualCharge, dispatch};
 use crate::ask::{Ask, Op};
 use crate::class::Class;
-use crate::decision::Decision;
+use crate::decision::{Decision, Verdict};
 use crate::limit::Limit;
 use crate::plan::{self, Hit};
 use crate::redis_cell::{Throttle, ThrottleError, ThrottleReply};
@@ -31,6 +31,12 @@ enum Rest {
     Nothing,
     /// The units go into the log beside the table, which needs so many bytes more, or make one of the slot's only entry.
     Charge { lacking: usize },
+}
+
+/// A log beside the table that was charged, and by what.
+struct ChargedLog {
+    place: usize,
+    charge: UsualCharge,
 }
 
 impl Shard {
@@ -64,7 +70,7 @@ impl Shard {
         let mut decision = Decision::UNLIMITED;
         match self.find(tag) {
             Ok(index) => {
-                if let Rest::Charge { lacking } = self.take_at_slot(index, limit, ask, 1, &mut decision)? {
+                if let Rest::Charge { lacking } = self.take_at_slot(index, limit, ask, 1, &mut decision, |_| ())? {
                     if lacking > 0 && !self.reserve(self.held() + lacking, budget) {
                         self.undo_look(index);
                         return None;
@@ -87,7 +93,7 @@ impl Shard {
     }
 
     /// Takes from the counter at `index` and writes the slot. `None` where the slow path must decide: nothing has changed then.
-    /// A plan of so many hits may need as many places for logs.
+    /// A plan of so many hits may need as many places for logs. `note` hears of a log that is charged already.
     // The answer goes to where it is needed: from the registers of each algorithm, without a copy.
     #[inline(always)]
     fn take_at_slot(
@@ -97,11 +103,12 @@ impl Shard {
         ask: Ask,
         hits: usize,
         outcome: &mut Decision,
+        note: impl FnMut(ChargedLog),
     ) -> Option<Rest> {
         dispatch!(
             limit.law(),
             words meter => self.take_words(meter, index, ask, outcome),
-            Law::Sliding(sliding) => self.take_sliding(sliding, index, ask, hits, outcome),
+            Law::Sliding(sliding) => self.take_sliding(sliding, index, ask, hits, outcome, note),
             Law::Unlimited => None
         )
     }
@@ -128,10 +135,11 @@ impl Shard {
         ask: Ask,
         hits: usize,
         outcome: &mut Decision,
+        note: impl FnMut(ChargedLog),
     ) -> Option<Rest> {
         let slot = &mut self.slots[index];
         let Some([leaves_at, units]) = slot.words(Kind::One) else {
-            return self.look_at_log(sliding, index, ask, outcome);
+            return self.take_from_log(sliding, index, ask, outcome, note);
         };
         let (now, old, new) =
             (ask.now.as_nanos(), Entry { leaves_at, units }, sliding.entry(ask.now.as_nanos(), ask.cost));
@@ -151,9 +159,31 @@ impl Shard {
         Some(if kept.is_some() { Rest::Nothing } else { Rest::Charge { lacking: 0 } })
     }
 
-    /// As [`Shard::take_sliding`], for a log that lies beside the table.
-    fn look_at_log(&mut self, sliding: &Sliding, index: usize, ask: Ask, outcome: &mut Decision) -> Option<Rest> {
+    /// As [`Shard::take_sliding`], for a log that lies beside the table. Mostly the request passes, and the log is charged.
+    #[inline]
+    fn take_from_log(
+        &mut self,
+        sliding: &Sliding,
+        index: usize,
+        ask: Ask,
+        outcome: &mut Decision,
+        mut note: impl FnMut(ChargedLog),
+    ) -> Option<Rest> {
         // Else another algorithm has left its state there.
+        let place = self.slots[index].log_index()?;
+        let Some(charge) = sliding.take_usual(&mut self.logs[place], ask) else {
+            return self.look_at_log(sliding, index, ask, outcome);
+        };
+        let left_at = sliding.entry(ask.now.as_nanos(), ask.cost).leaves_at;
+        *outcome = sliding.numbers_of(charge.used, left_at, ask.now.as_nanos()).beside(Verdict::PASS);
+        self.slots[index].rewrite(Kind::Log, outcome.class(), [left_at, place as u64]);
+        note(ChargedLog { place, charge });
+        Some(Rest::Nothing)
+    }
+
+    /// Looks at a log whose charge is not the usual one, or which denies.
+    #[inline(never)]
+    fn look_at_log(&mut self, sliding: &Sliding, index: usize, ask: Ask, outcome: &mut Decision) -> Option<Rest> {
         let place = self.slots[index].log_index()?;
         let log = &self.logs[place];
         let (now, mut left_at) = (ask.now.as_nanos(), self.slots[index].forget_at());

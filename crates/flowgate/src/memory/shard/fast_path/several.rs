@@ -1,18 +1,16 @@
 //! Takes from several counters of one subject, which lie side by side in the table.
 //!
-//! Rule       One search finds all of them. One pass decides each counter and writes its slot at once, as mostly every counter
-//!            lets the request pass. Where one does not, the slots are put back as they were.
-//! Rule       A counter that is new, and one whose log lies beside the table, is only looked at by that pass. It is charged
-//!            once all others have let the request pass.
-
-use std::ops::Range;
+//! Rule       One search finds all of them. One pass decides each counter and charges it at once, as mostly every counter
+//!            lets the request pass. Where one does not, slots and logs are put back as they were.
+//! Rule       A counter that is new, and a log that needs more than the usual charge, is only looked at by that pass. It is
+//!            charged once all others have let the request pass.
 
 use smallvec::SmallVec;
 
 use super::super::super::budget::{Budget, WhenFull};
 use super::super::super::slot::Slot;
 use super::super::Shard;
-use super::{Rest, take_from_new};
+use super::{ChargedLog, Rest, take_from_new};
 use crate::ask::{Ask, Op};
 use crate::plan::Hit;
 use crate::time::Time;
@@ -22,6 +20,13 @@ const INLINE_SLOTS: usize = 16;
 
 /// The most hits of a plan, and counters of its subject, that have a bit each in a word.
 const MOST: usize = u64::BITS as usize;
+
+/// A subject's counters before a take, as far as it has changed them.
+struct Before {
+    first: usize,
+    slots: SmallVec<[Slot; INLINE_SLOTS]>,
+    logs: SmallVec<[ChargedLog; INLINE_SLOTS]>,
+}
 
 impl Shard {
     /// Takes from all counters or from none; false when nothing was done. All hits are of one subject.
@@ -33,9 +38,9 @@ impl Shard {
         if number > MOST || subject.len() > MOST {
             return false;
         }
+        let mut before = Before { first: subject.start, slots: SmallVec::new(), logs: SmallVec::new() };
         // `from_slice` would copy its whole buffer.
-        let mut before: SmallVec<[Slot; INLINE_SLOTS]> = SmallVec::new();
-        before.extend_from_slice(&self.slots[subject.clone()]);
+        before.slots.extend_from_slice(&self.slots[subject.clone()]);
         let mut allowed = true;
         // A bit for each counter that a hit has named, for each hit whose log is yet to be charged, and for each new counter.
         let (mut named, mut logs, mut new) = (0_u64, 0_u64, 0_u64);
@@ -49,7 +54,8 @@ impl Shard {
                 Some(offset) => {
                     named |= 1 << offset;
                     hit.slot = (subject.start + offset) as u32;
-                    self.take_at_slot(subject.start + offset, hit.limit, ask, number, &mut hit.outcome)
+                    let note = |log| before.logs.push(log);
+                    self.take_at_slot(subject.start + offset, hit.limit, ask, number, &mut hit.outcome, note)
                 }
                 None => {
                     new |= 1 << bit;
@@ -62,18 +68,18 @@ impl Shard {
                     logs |= 1 << bit;
                     lacking_bytes += lacking;
                 }
-                None => return self.give_up(subject, &before),
+                None => return self.give_up(&before),
             }
             allowed &= hit.outcome.allowed();
         }
-        if new > 0 && cost > 0 && !self.has_room_for(hits, new.count_ones() as usize, &before, at, budget) {
-            return self.give_up(subject, &before);
+        if new > 0 && cost > 0 && !self.has_room_for(hits, new.count_ones() as usize, &before.slots, at, budget) {
+            return self.give_up(&before);
         }
         if !allowed {
-            self.slots[subject.clone()].copy_from_slice(&before);
+            self.put_back(&before);
             self.deny_each(subject.start, hits, ask);
         } else if lacking_bytes > 0 && !self.reserve(self.held() + lacking_bytes, budget) {
-            return self.give_up(subject, &before);
+            return self.give_up(&before);
         } else if logs | new > 0 {
             self.charge_rest(hits, logs, new, ask, budget);
         }
@@ -84,11 +90,18 @@ impl Shard {
         true
     }
 
-    /// Leaves the plan to the slow path, with the subject's slots as they were.
+    /// Leaves the plan to the slow path, with the subject's counters as they were.
     #[cold]
-    fn give_up(&mut self, subject: Range<usize>, before: &[Slot]) -> bool {
-        self.slots[subject].copy_from_slice(before);
+    fn give_up(&mut self, before: &Before) -> bool {
+        self.put_back(before);
         false
+    }
+
+    fn put_back(&mut self, before: &Before) {
+        self.slots[before.first..][..before.slots.len()].copy_from_slice(&before.slots);
+        for ChargedLog { place, charge } in &before.logs {
+            self.logs[*place].undo_usual(charge);
+        }
     }
 
     /// Charges the logs that the pass has only looked at, and then inserts new counters, which moves others.
@@ -117,7 +130,7 @@ impl Shard {
             let (verdict, tag) = (hit.outcome.verdict, hit.key.tag());
             let ask = if verdict.allowed() { ask.of(0) } else { ask };
             match self.find_from(first, tag) {
-                Ok(index) => _ = self.take_at_slot(index, hit.limit, ask, number, &mut hit.outcome),
+                Ok(index) => _ = self.take_at_slot(index, hit.limit, ask, number, &mut hit.outcome, |_| ()),
                 Err(_) => _ = take_from_new(tag, hit.limit, ask, &mut hit.outcome),
             }
             hit.outcome.verdict = verdict;
