@@ -125,8 +125,8 @@ pub use key_bytes::KeyBytes;
 pub use limit::{Algorithm, Limit, LimitBuilder, LimitError, MAX_COUNT, MaxWait, Part, Period, Rate, Unit};
 pub use limiter::{IntoLimits, Limiter, LimiterBuilder};
 pub use memory::{
-    CounterId, Database, Key, MemoryConfig, MemoryStats, MemoryStore, OtherAlgorithm, Seed, Subject, SubjectHasher,
-    WhenFull,
+    CounterId, Database, Key, MemoryConfig, MemoryStats, MemoryStore, OtherAlgorithm, PrefetchGroup, Seed, Subject,
+    SubjectHasher, WhenFull,
 };
 pub use plan::{Hit, Plan, PlanPart, RuleFlags};
 pub use redis_cell::{Throttle, ThrottleError, ThrottleReply};

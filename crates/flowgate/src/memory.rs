@@ -31,6 +31,7 @@ pub use changes::VisitCursor;
 pub use database::Database;
 pub use key::{CounterId, Key, Seed, Subject, SubjectHasher};
 pub use load::{LoadAt, LoadOutcome};
+pub use prefetch::PrefetchGroup;
 pub use record::{Record, Records};
 
 use crate::ask::{Ask, Op};

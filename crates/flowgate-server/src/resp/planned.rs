@@ -12,7 +12,7 @@ use std::cell::RefCell;
 use std::ops::{ControlFlow, Range};
 use std::rc::Rc;
 
-use flowgate::{Key, Limit, MemoryStore, Reading, Throttle};
+use flowgate::{Limit, MemoryStore, PrefetchGroup, Reading, Throttle};
 use flowgate_engine::PlannedTake;
 
 use super::command;
@@ -32,7 +32,7 @@ const MAX_SPARE_PLANS: usize = MAX_GROUP + yield_once::MAX_YIELDED;
 
 thread_local! {
     static MEMORY: RefCell<GroupMemory> =
-        const { RefCell::new(GroupMemory { forms: Forms::new(), commands: Vec::new(), plans: Vec::new(), subjects: Vec::new() }) };
+        const { RefCell::new(GroupMemory { forms: Forms::new(), commands: Vec::new(), plans: Vec::new(), subjects: PrefetchGroup::new() }) };
 }
 
 /// Hands out the event loop's memory for a group.
@@ -49,8 +49,7 @@ pub(super) struct GroupMemory {
     /// Plans that are not in use. A plan moves from here to a command and back, so it lies in a box.
     #[expect(clippy::vec_box, reason = "a plan is some hundred bytes")]
     plans: Vec<Box<PlannedTake>>,
-    /// A key of each subject, and at least how many counters the subject has.
-    subjects: Vec<(Key, usize)>,
+    subjects: PrefetchGroup,
 }
 
 /// A group of commands that follow each other in the decoder.
@@ -193,17 +192,14 @@ impl<'d> Group<'d> {
     /// a time.
     fn prefetch(&mut self, counters: &MemoryStore) {
         let GroupMemory { commands, subjects, .. } = &mut *self.memory;
-        subjects.clear();
         for command in commands {
             match &command.question {
-                Question::Take(plan) => subjects.extend(plan.subjects()),
-                Question::Limit { counter, .. } => subjects.push((counter.key(), 1)),
+                Question::Take(plan) => plan.subjects().for_each(|(subject, rules)| subjects.push(subject, rules)),
+                Question::Limit { counter, .. } => subjects.push(counter.key(), 1),
                 Question::Throttle { .. } => {}
             }
         }
-        subjects.iter().for_each(|(subject, several)| counters.prefetch_several(*subject, *several));
-        subjects.retain(|(subject, _)| counters.prefetch_logs(*subject));
-        subjects.iter().for_each(|(subject, _)| counters.prefetch_entries(*subject));
+        counters.prefetch_group(subjects);
     }
 
     /// The commands, in order.

@@ -5,7 +5,7 @@ use smallvec::SmallVec;
 use super::Limiter;
 use crate::key_bytes::KeyBytes;
 use crate::limit::Algorithm;
-use crate::memory::{CounterId, Subject};
+use crate::memory::{CounterId, PrefetchGroup, Subject};
 
 /// The number of keys that are prefetched together. More keys gain nothing, because their cache lines evict each other.
 const GROUP_KEYS: usize = 16;
@@ -46,13 +46,15 @@ impl Limiter {
 
     fn prefetch(&self, group: &[Subject]) {
         let memory = &self.inner.memory;
-        let keys = || group.iter().map(|subject| subject.counter(CounterId::default()));
-        keys().for_each(|key| memory.prefetch(key));
+        let keys = group.iter().map(|subject| subject.counter(CounterId::default()));
         let slides =
             |limits: &[super::NamedLimit]| limits.iter().any(|named| named.limit.algorithm() == Algorithm::Sliding);
         if self.inner.limits.read(slides) {
-            keys().for_each(|key| _ = memory.prefetch_logs(key));
-            keys().for_each(|key| memory.prefetch_entries(key));
+            let mut group = PrefetchGroup::new();
+            keys.for_each(|key| group.push(key, 1));
+            memory.prefetch_group(&mut group);
+        } else {
+            keys.for_each(|key| memory.prefetch(key));
         }
     }
 }

@@ -1,19 +1,52 @@
 //! Prefetching: lets the processor fetch the counters of later requests while earlier ones are decided.
 //!
 //! A counter lies at the end of a chain: the slot says where the log is, the log where its entries are. Each link can be
-//! fetched once the one before has arrived. A caller with several requests at hand goes over all of them for each link:
+//! fetched once the one before has arrived. A caller with several requests at hand fetches each link for all of them:
 //!
-//! 1. [`MemoryStore::prefetch`], [`MemoryStore::prefetch_several`]: the slots. Takes no lock.
-//! 2. [`MemoryStore::prefetch_logs`]: the logs that the slots name.
-//! 3. [`MemoryStore::prefetch_entries`]: the oldest and the newest entry of each log, which a take reads and writes.
+//! 1. The slots. Takes no lock.
+//! 2. The logs that the slots name.
+//! 3. The oldest and the newest entry of each log, which a take reads and writes.
 //!
 //! Nothing here changes a state or an answer, and none of it is ever needed.
 
+use std::ops::Range;
+
+use smallvec::SmallVec;
+
 use super::MemoryStore;
 use super::key::Key;
-use super::shard::Shard;
 use super::shards::prefetch;
 use super::slot::Slot;
+
+/// The subjects of requests that are decided soon, for [`MemoryStore::prefetch_group`].
+#[derive(Debug, Default)]
+pub struct PrefetchGroup {
+    subjects: SmallVec<[PrefetchSubject; PrefetchGroup::INLINE_SUBJECTS]>,
+}
+
+#[derive(Debug)]
+struct PrefetchSubject {
+    key: Key,
+    counters: usize,
+    /// Where its counters lie, once they are found.
+    slots: Range<usize>,
+}
+
+impl PrefetchGroup {
+    /// The subjects that a group holds without an allocation.
+    const INLINE_SUBJECTS: usize = 16;
+
+    /// An empty group.
+    pub const fn new() -> PrefetchGroup {
+        PrefetchGroup { subjects: SmallVec::new_const() }
+    }
+
+    /// Adds the subject of a key, of which about so many counters are needed.
+    #[inline]
+    pub fn push(&mut self, key: Key, counters: usize) {
+        self.subjects.push(PrefetchSubject { key, counters, slots: 0..0 });
+    }
+}
 
 impl MemoryStore {
     /// Fetches the counters of a key's subject into the processor's cache. Worth it for a caller that knows the next key while
@@ -32,30 +65,29 @@ impl MemoryStore {
         self.shards.prefetch(index, key.tag(), counters);
     }
 
-    /// As [`MemoryStore::prefetch`], further: the sliding logs of the counters that were fetched. False if there are none.
-    pub fn prefetch_logs(&self, key: Key) -> bool {
-        let shard = self.lock(key.shard(self.shards.len()));
-        let mut found = false;
-        for place in shard.log_places(key) {
-            prefetch(shard.logs.address(place));
-            found = true;
-        }
-        found
+    /// As [`MemoryStore::prefetch_several`] for each subject of a group, and further: their sliding logs. Leaves the group empty.
+    pub fn prefetch_group(&self, group: &mut PrefetchGroup) {
+        group.subjects.iter().for_each(|subject| self.prefetch_several(subject.key, subject.counters));
+        group.subjects.retain(|subject| self.prefetch_log_places(subject));
+        group.subjects.drain(..).for_each(|subject| self.prefetch_log_ends(subject));
     }
 
-    /// As [`MemoryStore::prefetch_logs`], further: the ends of the logs that were fetched.
-    pub fn prefetch_entries(&self, key: Key) {
+    /// False if the subject has no logs.
+    #[inline]
+    fn prefetch_log_places(&self, subject: &mut PrefetchSubject) -> bool {
+        let shard = self.lock(subject.key.shard(self.shards.len()));
+        subject.slots = shard.counters_at_home(subject.key.tag());
+        let places = shard.slots[subject.slots.clone()].iter().filter_map(Slot::log_index);
+        places.map(|place| prefetch(shard.logs.address(place))).count() > 0
+    }
+
+    #[inline]
+    fn prefetch_log_ends(&self, PrefetchSubject { key, slots, .. }: PrefetchSubject) {
         let shard = self.lock(key.shard(self.shards.len()));
-        for log in shard.log_places(key).filter_map(|place| shard.logs.get(place)) {
+        // If another thread has moved the counters meanwhile, the ends of other logs are fetched.
+        let slots = shard.slots.get(slots).unwrap_or_default();
+        for log in slots.iter().filter_map(|slot| shard.logs.get(slot.log_index()?)) {
             log.ends().into_iter().flatten().for_each(|end| prefetch(end.cast()));
         }
-    }
-}
-
-impl Shard {
-    /// The places of the logs of a key's subject.
-    #[inline]
-    fn log_places(&self, key: Key) -> impl Iterator<Item = usize> {
-        self.slots[self.counters_at_home(key.tag())].iter().filter_map(Slot::log_index)
     }
 }
