@@ -88,7 +88,7 @@ impl Forms {
             self.last = index;
             return Some(end);
         }
-        let form = Form::of(&PlainCommand::read(bytes)?)?;
+        let form = Form::from_command(&PlainCommand::read(bytes)?)?;
         let end = form.read(at, open)?;
         self.last = self.oldest;
         self.oldest = (self.oldest + 1) % MAX_FORMS;
@@ -102,7 +102,7 @@ impl Forms {
 
 impl Form {
     /// The form of a command; `None` if it is not to be planned: another command, a wrong number of words, an option.
-    fn of(command: &PlainCommand<'_>) -> Option<Form> {
+    fn from_command(command: &PlainCommand<'_>) -> Option<Form> {
         let (meaning, first, step) = match command::planning(command.word(0)?)? {
             Planning::Take => {
                 let (cost, fields) = command::take_fields(command)?;
@@ -169,8 +169,8 @@ fn open_word(bytes: &[u8], at: usize) -> Option<Range<usize>> {
 }
 
 impl<'d> OpenWords<'d> {
-    /// Of a group whose first command begins with `ahead`.
-    pub(super) fn of(ahead: &'d [u8]) -> OpenWords<'d> {
+    /// The open words of a group whose first command begins with `ahead`.
+    pub(super) fn new(ahead: &'d [u8]) -> OpenWords<'d> {
         OpenWords { ahead, text: "", key: &[], values: SmallVec::new() }
     }
 
@@ -224,7 +224,7 @@ mod tests {
 
     /// What a command means: its kind and numbers, its open words, and its size.
     fn meaning(forms: &mut Forms, bytes: &[u8]) -> Option<(String, usize)> {
-        let mut open = OpenWords::of(bytes);
+        let mut open = OpenWords::new(bytes);
         let (form, end) = forms.read(0, &mut open)?;
         let told = match &form.meaning {
             Meaning::Take { cost, names } => format!("take {cost} {:?}", open.fields(names).collect::<Vec<_>>()),

@@ -88,7 +88,7 @@ pub(super) fn plan_first(decoder: &Decoder, session: &Session) -> Option<FirstCo
     if !may_plan(session) {
         return None;
     }
-    let (service, mut open) = (&session.shared.service, OpenWords::of(decoder.ahead()));
+    let (service, mut open) = (&session.shared.service, OpenWords::new(decoder.ahead()));
     with_memory(|GroupMemory { forms, plans, .. }| {
         let (form, size) = forms.read(0, &mut open).filter(|(_, size)| *size <= decoder.max_command())?;
         match &form.meaning {
@@ -141,7 +141,7 @@ impl<'d> Group<'d> {
             Some(FirstCommand::Key(hashed)) => counter = Some(hashed),
         }
         let ahead = self.decoder.ahead();
-        let mut open = OpenWords::of(ahead);
+        let mut open = OpenWords::new(ahead);
         while self.memory.commands.len() < MAX_GROUP
             && from < ahead.len()
             && let Some(end) = self.plan_next(from, &mut open, session, snapshot, counter.take())
