@@ -3,7 +3,8 @@
 //! State      The bans in force, and some that have ended and are dropped with the next changes.
 //! Rule       A request with that value in that field is denied before any rule. An address is banned however it is
 //!            written; a network (`1.2.3.0/24`) bans every address in it. Of several bans the one that ends last
-//!            counts. A second ban of the same field and value replaces the first. Invariant Requests read an index
+//!            counts. A second ban of the same field and value replaces the first.
+//! Invariant  Requests read an index
 //!            that never changes: a change makes a new one and publishes it. At most [`MAX_BANS`] are kept, whose texts
 //!            have at most [`MAX_BANS_BYTES`] together. A further ban is refused.
 //! Rule       Times are those of the caller's clock, or of Redis if nodes share the bans.

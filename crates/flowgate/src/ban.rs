@@ -4,8 +4,8 @@
 //!            strikes: an exact log of the denials within the window.
 //! Rule       While `now < until` every request is denied and changes nothing. Otherwise a denial is a strike; the N-th
 //!            within the window clears the strikes and starts a ban of the next length, the last one repeating. A ban
-//!            that starts later than `forget` after the end of the last one has the first length again. Invariant
-//!            `until <= forget_at`, so a ban in force is never forgotten.
+//!            that starts later than `forget` after the end of the last one has the first length again.
+//! Invariant  `until <= forget_at`, so a ban in force is never forgotten.
 
 use crate::algorithm::{Charge, Log, MAX_DEBT_NANOS, Meter, Sliding};
 use crate::memory::Key;

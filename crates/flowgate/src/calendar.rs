@@ -2,7 +2,8 @@
 //!
 //! Rule       A window ends where the next unit of the zone's calendar begins: the next midnight, Monday, first of the
 //!            month. Units up to the hour follow the local clock. A change of the clock ends the current hour, so no
-//!            hour is longer than an hour. Invariant The end of the window that holds `now` lies after `now`, whatever
+//!            hour is longer than an hour.
+//! Invariant  The end of the window that holds `now` lies after `now`, whatever
 //!            the zone does.
 
 use std::fmt;

@@ -4,7 +4,7 @@
 //! Rule       A unit takes `interval = period / count` nanoseconds, cut off; `max_burst + 1` units may be owed. Taking
 //!            `quantity` moves `tat` to `max(tat, now) + quantity * interval`; limited iff that is more than what may
 //!            be owed ahead of `now`, and then nothing changes. A negative quantity gives back, never beyond `now`.
-//!            Invariant Every number of nanoseconds fits an `i64`. A call whose numbers would not fit is an error and
+//! Invariant  Every number of nanoseconds fits an `i64`. A call whose numbers would not fit is an error and
 //!            changes nothing.
 //! Bound      Any span of length `w` admits at most `max_burst + 1 + w / interval` units.
 //!

@@ -1,7 +1,8 @@
 //! The origins of a configuration: files and directories, each with a fingerprint of the bytes that were read.
 //!
 //! Rule       The result of a load depends on its origins and the environment alone. While no origin changes, a load
-//!            gives the same result, even if that is a failure. Invariant The fingerprint is that of the bytes that
+//!            gives the same result, even if that is a failure.
+//! Invariant  The fingerprint is that of the bytes that
 //!            were used: a file that changes during the load differs from its fingerprint afterwards.
 
 use std::fs;

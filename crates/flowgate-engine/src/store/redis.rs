@@ -3,7 +3,8 @@
 //! Rule       One script call decides a request: all its limits and bans, all or nothing, at Redis's own time. The
 //!            script counts and answers with the states that it found. From these states this module derives the
 //!            decision, with the functions that decide in memory. One call also decides several requests that pass
-//!            together or not at all. Invariant A plan that waits for its reply owns its data and may move to another
+//!            together or not at all.
+//! Invariant  A plan that waits for its reply owns its data and may move to another
 //!            thread.
 //!
 //! ```text

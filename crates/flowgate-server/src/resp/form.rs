@@ -57,8 +57,10 @@ pub(super) enum Meaning {
 pub(super) struct OpenWords<'d> {
     /// The bytes that are ahead of the group's first command.
     ahead: &'d [u8],
-    /// The first of them that are known to be text. To check many bytes at once is quicker than to check word by word.
+    /// Some of them, from `text_begin` on, that are known to be text. To check many bytes at once is quicker than to check word
+    /// by word.
     text: &'d str,
+    text_begin: usize,
     pub(super) key: &'d [u8],
     values: SmallVec<[&'d str; 8]>,
 }
@@ -83,8 +85,10 @@ impl Forms {
     #[inline(never)]
     fn read_other(&mut self, at: usize, open: &mut OpenWords<'_>) -> Option<usize> {
         let bytes = open.ahead.get(at..)?;
+        let last = self.last;
+        let mut others = self.forms.iter().enumerate().filter(|(index, _)| *index != last);
         let known = |(index, form): (usize, &Form)| form.read(at, open).map(|end| (index, end));
-        if let Some((index, end)) = self.forms.iter().enumerate().find_map(known) {
+        if let Some((index, end)) = others.find_map(known) {
             self.last = index;
             return Some(end);
         }
@@ -171,7 +175,7 @@ fn open_word(bytes: &[u8], at: usize) -> Option<Range<usize>> {
 impl<'d> OpenWords<'d> {
     /// The open words of a group whose first command begins with `ahead`.
     pub(super) fn new(ahead: &'d [u8]) -> OpenWords<'d> {
-        OpenWords { ahead, text: "", key: &[], values: SmallVec::new() }
+        OpenWords { ahead, text: "", text_begin: 0, key: &[], values: SmallVec::new() }
     }
 
     /// The fields of a take, whose names its form has.
@@ -183,21 +187,33 @@ impl<'d> OpenWords<'d> {
     /// `None` if the word is no text.
     #[inline]
     fn push_value(&mut self, word: Range<usize>, form: &Form) -> Option<()> {
-        if word.end > self.text.len() {
-            self.read_text(word.end + MAX_GROUP * form.usual_size());
-        }
-        // What stands around a word is ASCII, so the word begins and ends between characters.
-        self.values.push(self.text.get(word)?);
+        let value = match self.known_text(&word) {
+            Some(value) => value,
+            None => self.read_text(word, MAX_GROUP * form.usual_size())?,
+        };
+        self.values.push(value);
         Some(())
     }
 
+    // What stands around a word is ASCII, so the word begins and ends between characters.
+    #[inline]
+    fn known_text(&self, word: &Range<usize>) -> Option<&'d str> {
+        self.text.get(word.start.checked_sub(self.text_begin)?..word.end - self.text_begin)
+    }
+
+    /// Reads a word, and up to so many bytes behind it that may hold the next words. Bytes before the word may be anything. If the
+    /// word is no text, what is known stays known.
     #[inline(never)]
-    fn read_text(&mut self, size: usize) {
-        let bytes = &self.ahead[..self.ahead.len().min(size)];
-        self.text = match str::from_utf8(bytes) {
+    fn read_text(&mut self, word: Range<usize>, further: usize) -> Option<&'d str> {
+        let begin = word.start;
+        let bytes = self.ahead.get(begin..self.ahead.len().min(word.end + further))?;
+        let text = match str::from_utf8(bytes) {
             Ok(text) => text,
             Err(error) => str::from_utf8(&bytes[..error.valid_up_to()]).unwrap_or_default(),
         };
+        let value = text.get(..word.len())?;
+        (self.text, self.text_begin) = (text, begin);
+        Some(value)
     }
 }
 
@@ -260,6 +276,23 @@ mod tests {
         assert!(meaning(&mut forms, &encode(&["FG.TAKE", "1", "user", "1"])).is_some());
         assert_eq!(meaning(&mut forms, binary), None);
         assert!(meaning(&mut forms, b"*3\r\n$8\r\nFG.LIMIT\r\n$1\r\n\xff\r\n$5\r\n5/60s\r\n").is_some());
+    }
+
+    /// The takes that follow a key or a value that is no text are read.
+    #[test]
+    fn group_is_read_behind_a_word_that_is_no_text() {
+        let (mut forms, mut at) = (Forms::new(), 0);
+        let binary = b"*3\r\n$8\r\nFG.LIMIT\r\n$1\r\n\xff\r\n$5\r\n5/60s\r\n".to_vec();
+        let take = encode(&["FG.TAKE", "1", "user", "\u{e9}"]);
+        let bytes = [take.clone(), binary.clone(), take.clone(), binary, take.clone(), take].concat();
+        let mut open = OpenWords::new(&bytes);
+        for is_take in [true, false, true, false, true, true] {
+            let (form, end) = forms.read(at, &mut open).unwrap();
+            assert_eq!(matches!(form.meaning, Meaning::Take { .. }), is_take);
+            assert_eq!(open.values.as_slice(), if is_take { &["\u{e9}"][..] } else { &[] });
+            at = end;
+        }
+        assert_eq!(at, bytes.len());
     }
 
     #[test]

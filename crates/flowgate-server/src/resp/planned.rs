@@ -5,7 +5,8 @@
 //!            overlap.
 //! Rule       A group ends before any other command, and before one that is not of the usual form (a wrong number of words,
 //!            an option). Such a command is answered by its own function.
-//! Rule       An event loop keeps the memory of plans and groups from group to group, so that planning allocates nothing.
+//! Rule       An event loop keeps the memory of plans and groups from group to group, so that planning a command
+//!            of a remembered form allocates nothing.
 //! Invariant  No command of a group changes what the session may do, so the session is checked once.
 
 use std::cell::RefCell;

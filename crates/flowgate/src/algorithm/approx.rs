@@ -3,7 +3,8 @@
 //! State      The units of the newest window that was counted in (`current`) and of the one before (`previous`).
 //!            Windows of length P are aligned to the epoch.
 //! Rule       With `e` the time since the window began, allowed iff `previous * (P - e) + (current + cost) * P <= N *
-//!            P`. Invariant A request at a time before the newest window is decided at the start of that window. Its
+//!            P`.
+//! Invariant  A request at a time before the newest window is decided at the start of that window. Its
 //!            waits count from `now`.
 //! Bound      N by the estimate; at worst below 2N in a span P. For huge N and many keys, where 16 bytes matter.
 //! Portable   Terms `count period`; state `forget_at previous current`, zeros if unused; undo `a forget_at period`.

@@ -3,7 +3,8 @@
 //! State      `full_at`, the instant at which the bucket is full again. No state means full.
 //! Rule       `debt = max(0, full_at - now)`. Taking `cost` moves `full_at` to `now + debt + cost * interval`; `bucket`
 //!            allows it iff the new debt is at most `burst * interval`. `pace` lets the request wait for the part of
-//!            the debt beyond that. Invariant `full_at` never lies before the `now` that wrote it, so an idle key banks
+//!            the debt beyond that.
+//! Invariant  `full_at` never lies before the `now` that wrote it, so an idle key banks
 //!            one burst and no more.
 //! Bound      Any span of length `w` admits at most `burst + w / interval` units. With `burst=1`, pace lets
 //!            requests leave exactly one interval apart.

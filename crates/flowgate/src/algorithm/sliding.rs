@@ -2,7 +2,7 @@
 //!
 //! State      The counted units with the instant at which each leaves the window: at most the newest N units.
 //! Rule       A unit counted at `t` leaves at `t + P`. Allowed iff the units in the window plus `cost` are at most N.
-//!            Invariant The log is sorted: a time before the newest is stored as the newest. Only a charge or a refund
+//! Invariant  The log is sorted: a time before the newest is stored as the newest. Only a charge or a refund
 //!            removes units that have left, so a look with an older time still sees them.
 //! Bound      Any span of length P admits at most N. That is what users expect of "N per P".
 //! Portable   Terms `count period grid` (grid 0 keeps times as they are); state `number {leaves_at left}`, where `left`

@@ -2,7 +2,7 @@
 //!
 //! State      An [`Anchor`]: what the time was at a tick of a monotonic counter.
 //! Rule       Every second of use the anchor is renewed from the wall clock, which is followed as [`WallClock`] says.
-//!            Invariant It never runs back, so a state is newer than `now` only by the time between the readings of two
+//! Invariant  It never runs back, so a state is newer than `now` only by the time between the readings of two
 //!            racing threads. A correction of the wall clock by `d` holds callers up by `d` in all, and calendar days
 //!            are right again after `2d`.
 //!

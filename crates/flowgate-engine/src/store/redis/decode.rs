@@ -18,7 +18,7 @@ pub enum ReplyError {
     Malformed,
 }
 
-/// A script adds this text to the end of its reply for each value that it cannot read and takes as absent.
+/// A script adds this number to the end of its reply for each value that it cannot read and takes as absent.
 const UNREADABLE: i64 = -3;
 
 /// Removes the notes about unreadable values from the end of a reply, and returns their number. Such values count as

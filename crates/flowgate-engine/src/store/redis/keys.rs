@@ -11,7 +11,8 @@
 //!
 //! Rule       The text in braces is the hash tag: all counters of a subject are in one slot of a cluster. A counter is
 //!            named by what stays the same when its limit is edited, as in memory (see [`key`](crate::key)): eight
-//!            letters, 48 bits of the SHA-256 of `reply:sliding:60s:0`, or of `reply:ban`. Invariant Different subjects
+//!            letters, 48 bits of the SHA-256 of `reply:sliding:60s:0`, or of `reply:ban`.
+//! Invariant  Different subjects
 //!            and counters have different names: every byte that has a meaning in a name, or cannot be printed, is
 //!            escaped as `%XX`. A tag longer than [`MAX_TAG`] becomes `h:` and 128 bits of its SHA-256.
 
