@@ -241,8 +241,7 @@ impl<D: Disk, M: AsRef<MemoryStore>> Work<D, M> {
             {
                 self.fail(&error);
             }
-            // While callers wait without a pause, there is no time between flushes, so a piece of the base is written
-            // here.
+            // If callers always wait, one flush follows the other, so a piece of the base is written after a flush.
             if wanted && self.writer.writes_base() && self.clock.monotonic() >= next_piece {
                 self.write_base();
                 next_piece = self.clock.monotonic() + Span::from(BASE_PIECE_TIME);

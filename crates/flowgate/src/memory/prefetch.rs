@@ -41,7 +41,7 @@ impl PrefetchGroup {
         PrefetchGroup { subjects: SmallVec::new_const() }
     }
 
-    /// Adds the subject of a key, of which about so many counters are needed.
+    /// Adds the subject of a key. `counters` is about how many of the subject's counters a request needs.
     #[inline]
     pub fn push(&mut self, key: Key, counters: usize) {
         self.subjects.push(PrefetchSubject { key, counters, slots: 0..0 });

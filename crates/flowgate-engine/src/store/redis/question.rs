@@ -19,8 +19,8 @@ pub trait RedisQuestion: Send + Sync {
     fn call(&self, group: Option<usize>, prefix: &str, time: ScriptTime, around: Time) -> ScriptCall;
 
     /// The calls that undo the charges of a request that is denied in the end. `replies` are the reply to the whole
-    /// question or those to all groups; `None` stands for a reply that is missing or cannot be read. If all groups have
-    /// passed, there are no such calls.
+    /// question or those to all groups; `None` stands for a reply that is missing or cannot be read. Empty if all
+    /// groups have passed.
     fn undo_calls(&self, prefix: &str, time: ScriptTime, replies: &[Option<&[i64]>]) -> Vec<ScriptCall>;
 }
 

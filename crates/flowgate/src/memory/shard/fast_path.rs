@@ -93,7 +93,8 @@ impl Shard {
     }
 
     /// Takes from the counter at `index` and writes the slot. `None` where the slow path must decide: nothing has changed then.
-    /// A plan of so many hits may need as many places for logs. `note` hears of a log that is charged already.
+    /// `hits` is the number of hits of the plan: each may need a place for a log. If this call charges a log, it passes `note` what
+    /// undoes the charge.
     // The answer goes to where it is needed: from the registers of each algorithm, without a copy.
     #[inline(always)]
     fn take_at_slot(
