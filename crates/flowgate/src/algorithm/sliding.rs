@@ -78,16 +78,17 @@ impl Sliding {
         Entry { leaves_at: self.stamp(now) + self.period, units: cost.min(self.count) }
     }
 
-    /// Counts a take in a log where it lies if it passes and the charge is [usual](Entries::charge_usual).
+    /// Counts a take in a log where it lies if it passes and the charge is [usual](Entries::charge_usual). The log's last unit
+    /// leaves at `last_leaves_at`.
     #[inline]
-    pub(crate) fn take_usual(&self, log: &mut Log, ask: Ask) -> Option<UsualCharge> {
+    pub(crate) fn take_usual(&self, log: &mut Log, ask: Ask, last_leaves_at: u64) -> Option<UsualCharge> {
         let Log::Many(entries) = log else { return None };
         if ask.cost == 0 {
             return None;
         }
         let now = ask.now.as_nanos();
         let new = Entry { leaves_at: self.stamp(now) + self.period, units: ask.cost };
-        entries.charge_usual(new, now, self.count)
+        entries.charge_usual(new, now, self.count, last_leaves_at)
     }
 
     /// Whether `ask` passes where `used` units are in the window. `leaving` tells when an excess of units has left it.
@@ -282,7 +283,7 @@ impl Log {
                 }
             },
             Log::Many(log) => {
-                if log.charge_usual(new, now, most).is_some() {
+                if log.charge_usual(new, now, most, log.last_leaves_at()).is_some() {
                     return;
                 }
                 log.drop_left(now);

@@ -215,15 +215,16 @@ impl Entries {
         *self = Entries::Ring { words, first: 0, len, unchanged, total };
     }
 
-    /// The usual charge, in one pass: entries of one word leave a ring, and one entry is added after the newest.
+    /// The usual charge, in one pass: entries of one word leave a ring, and one entry is added after the newest, which
+    /// leaves at `last_leaves_at` and is not read: it mostly lies in another cache line than the oldest.
     /// Returns `None` and changes nothing if the charge is not of this kind: an entry has two words or joins the newest,
     /// the ring must grow or shrink, or it would have more than `most` units.
     #[inline]
-    pub(super) fn charge_usual(&mut self, new: Entry, now: u64, most: u64) -> Option<UsualCharge> {
-        let packed = self.packed();
-        let (word, last) = (packed::short_word(new)?, packed.newest_short()?);
+    pub(super) fn charge_usual(&mut self, new: Entry, now: u64, most: u64, last_leaves_at: u64) -> Option<UsualCharge> {
+        debug_assert_eq!(last_leaves_at, self.last_leaves_at());
+        let word = packed::short_word(new)?;
         let Entries::Ring { words, first, len, unchanged, total } = self else { return None };
-        if new.leaves_at <= last.leaves_at || last.leaves_at <= now {
+        if new.leaves_at <= last_leaves_at || last_leaves_at <= now {
             return None;
         }
         let (mut oldest, mut dropped, mut left) = (usize::from(*first), 0, 0);

@@ -171,8 +171,9 @@ impl Shard {
         mut note: impl FnMut(ChargedLog),
     ) -> Option<Rest> {
         // Else another algorithm has left its state there.
-        let place = self.slots[index].log_index()?;
-        let Some(charge) = sliding.take_usual(&mut self.logs[place], ask) else {
+        let [last_leaves_at, place] = self.slots[index].words(Kind::Log)?;
+        let place = place as usize;
+        let Some(charge) = sliding.take_usual(&mut self.logs[place], ask, last_leaves_at) else {
             return self.look_at_log(sliding, index, ask, outcome);
         };
         let left_at = sliding.entry(ask.now.as_nanos(), ask.cost).leaves_at;

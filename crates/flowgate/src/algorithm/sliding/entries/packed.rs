@@ -119,13 +119,6 @@ impl<'a> PackedEntries<'a> {
         if is_short(word) { Some((short_entry(word), 1)) } else { Some((long_entry(word, self.word(1)), 2)) }
     }
 
-    /// The newest entry, if it is one word.
-    #[inline]
-    pub(super) fn newest_short(&self) -> Option<Entry> {
-        let word = self.word(self.len.checked_sub(1)?);
-        is_short(word).then(|| short_entry(word))
-    }
-
     /// The newest entry, and at which word it begins.
     #[inline]
     pub(super) fn newest(&self) -> Option<(Entry, usize)> {

@@ -69,7 +69,7 @@ proptest! {
                     let now = plain.front().map_or(0, |first| (first.leaves_at - 1).saturating_add(left));
                     let leaves_at = plain.back().map_or(1, |last| last.leaves_at).saturating_add(after);
                     let (new, mut step_by_step) = (Entry { leaves_at, units }, entries.clone());
-                    if let Some(charge) = entries.charge_usual(new, now, MOST) {
+                    if let Some(charge) = entries.charge_usual(new, now, MOST, entries.last_leaves_at()) {
                         let charged = entries.clone();
                         entries.undo_usual(&charge);
                         prop_assert_eq!(&entries, &step_by_step);
