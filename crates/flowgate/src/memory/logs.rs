@@ -7,6 +7,7 @@ use crate::algorithm::Log;
 
 /// Logs by the number of their place.
 #[derive(Debug, Default)]
+#[repr(C)]
 pub(super) struct Logs {
     places: Vec<Place>,
     len: usize,

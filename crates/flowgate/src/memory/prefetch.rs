@@ -9,8 +9,6 @@
 //!
 //! Nothing here changes a state or an answer, and none of it is ever needed.
 
-use std::ops::Range;
-
 use smallvec::SmallVec;
 
 use super::MemoryStore;
@@ -28,12 +26,10 @@ pub struct PrefetchGroup {
 struct PrefetchSubject {
     key: Key,
     counters: usize,
-    /// Where its counters lie, once they are found.
-    slots: Range<usize>,
 }
 
 impl PrefetchGroup {
-    /// The subjects that a group holds without an allocation.
+    /// The subjects that a group holds without an allocation, and those that are looked at together.
     const INLINE_SUBJECTS: usize = 16;
 
     /// An empty group.
@@ -44,7 +40,7 @@ impl PrefetchGroup {
     /// Adds the subject of a key. `counters` is about how many of the subject's counters a request needs.
     #[inline]
     pub fn push(&mut self, key: Key, counters: usize) {
-        self.subjects.push(PrefetchSubject { key, counters, slots: 0..0 });
+        self.subjects.push(PrefetchSubject { key, counters });
     }
 }
 
@@ -67,27 +63,31 @@ impl MemoryStore {
 
     /// As [`MemoryStore::prefetch_several`] for each subject of a group, and further: their sliding logs. Leaves the group empty.
     pub fn prefetch_group(&self, group: &mut PrefetchGroup) {
-        group.subjects.iter().for_each(|subject| self.prefetch_several(subject.key, subject.counters));
-        group.subjects.retain(|subject| self.prefetch_log_places(subject));
-        group.subjects.drain(..).for_each(|subject| self.prefetch_log_ends(subject));
+        for subject in &group.subjects {
+            self.prefetch_several(subject.key, subject.counters);
+            self.shards.prefetch_logs(subject.key.shard(self.shards.len()));
+        }
+        group.subjects.chunks(PrefetchGroup::INLINE_SUBJECTS).for_each(|subjects| self.prefetch_logs(subjects));
+        group.subjects.clear();
     }
 
-    /// False if the subject has no logs.
+    /// Fetches the logs of some subjects. The shards stay locked from one link to the next. A shard that is locked already,
+    /// by this function or another thread, is left out, so nothing here waits.
     #[inline]
-    fn prefetch_log_places(&self, subject: &mut PrefetchSubject) -> bool {
-        let shard = self.lock(subject.key.shard(self.shards.len()));
-        subject.slots = shard.counters_at_home(subject.key.tag());
-        let places = shard.slots[subject.slots.clone()].iter().filter_map(Slot::log_index);
-        places.map(|place| prefetch(shard.logs.address(place))).count() > 0
-    }
-
-    #[inline]
-    fn prefetch_log_ends(&self, PrefetchSubject { key, slots, .. }: PrefetchSubject) {
-        let shard = self.lock(key.shard(self.shards.len()));
-        // If another thread has moved the counters meanwhile, the ends of other logs are fetched.
-        let slots = shard.slots.get(slots).unwrap_or_default();
-        for log in slots.iter().filter_map(|slot| shard.logs.get(slot.log_index()?)) {
-            log.ends().into_iter().flatten().for_each(|end| prefetch(end.cast()));
+    fn prefetch_logs(&self, subjects: &[PrefetchSubject]) {
+        let mut found = SmallVec::<[_; PrefetchGroup::INLINE_SUBJECTS]>::new();
+        for PrefetchSubject { key, .. } in subjects {
+            let Some(shard) = self.shards.try_look(key.shard(self.shards.len())) else { continue };
+            let slots = shard.counters_at_home(key.tag());
+            let places = shard.slots[slots.clone()].iter().filter_map(Slot::log_index);
+            if places.map(|place| prefetch(shard.logs.address(place))).count() > 0 {
+                found.push((shard, slots));
+            }
+        }
+        for (shard, slots) in &found {
+            for log in shard.slots[slots.clone()].iter().filter_map(|slot| shard.logs.get(slot.log_index()?)) {
+                log.ends().into_iter().flatten().for_each(|end| prefetch(end.cast()));
+            }
         }
     }
 }

@@ -30,7 +30,8 @@ use crate::class::Class;
 use crate::plan::{Hit, LoadedCounter};
 pub(super) use resize::{RESERVED_BYTES, Room, SpareRoom};
 
-// In this order: what every call needs comes first and shares a cache line with the lock.
+// In this order: what every call needs comes first and shares a cache line with the lock. The second line has the rest of what a
+// take writes, and where the logs are.
 #[derive(Debug, Default)]
 #[repr(C)]
 pub(super) struct Shard {
@@ -41,13 +42,13 @@ pub(super) struct Shard {
     /// The number of calls until the next sweep.
     pub(super) calls_to_sweep: u32,
     live: usize,
+    /// See [`changes`](super::changes).
+    pub(super) changed_groups: [u64; CHANGED_GROUPS / 64],
+    pub(super) logs: Logs,
     /// Where the next sweep starts.
     pub(super) hand: usize,
     /// The index behind the last slot in use.
     end: usize,
-    /// See [`changes`](super::changes).
-    pub(super) changed_groups: [u64; CHANGED_GROUPS / 64],
-    pub(super) logs: Logs,
     /// The number of places for logs that may be used. The allocation may have more, which are never touched.
     places: usize,
     /// The bytes of the logs' own allocations.

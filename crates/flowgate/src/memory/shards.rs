@@ -110,6 +110,12 @@ impl Shards {
         ShardGuard { shard, outline: &self.outlines[index] }
     }
 
+    /// The shard, locked, for a caller that changes nothing; `None` if it is locked already.
+    #[inline]
+    pub(super) fn try_look(&self, index: usize) -> Option<impl Deref<Target = Shard>> {
+        self.shards[index].0.try_lock().ok()
+    }
+
     /// The counters of all shards, without a lock. The number of a shard in use may be that before its current call.
     pub(super) fn counters(&self) -> usize {
         self.outlines.iter().map(|outline| counters_in(outline.size.load(Relaxed))).sum()
@@ -153,6 +159,12 @@ impl Shards {
     #[inline]
     pub(super) fn prefetch_lock(&self, index: usize) {
         prefetch((&raw const self.shards[index]).cast());
+    }
+
+    /// Fetches the second cache line of a shard, which tells where its logs are.
+    #[inline]
+    pub(super) fn prefetch_logs(&self, index: usize) {
+        prefetch((&raw const self.shards[index]).cast::<u8>().wrapping_add(64));
     }
 
     /// Fetches a shard, without its table.
