@@ -203,12 +203,13 @@ impl Shard {
         Some(rest)
     }
 
-    /// Restores the instant that [`Shard::look_at_log`] has written for a charge that is not made. The class stays,
-    /// because the slow path writes it again.
+    /// Restores the instant that [`Shard::look_at_log`] has written for a charge that is not made. The class and the changed
+    /// bit stay, because the slow path writes them again. It may lock the shard anew, and a visit may come in between.
     #[cold]
     fn undo_look(&mut self, index: usize) {
         if let Some(place) = self.slots[index].log_index() {
             self.slots[index].set_words([self.logs[place].last_leaves_at(), place as u64]);
+            self.mark(index);
         }
     }
 

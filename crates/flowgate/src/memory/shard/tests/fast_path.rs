@@ -1,6 +1,6 @@
 //! The fast path and the slow path: two stores, one on each path, give the same answers call by call.
 
-use super::super::super::{OneShard, apply_to};
+use super::super::super::{OneShard, VisitCursor, apply_to};
 use super::*;
 use crate::algorithm::Log;
 
@@ -23,6 +23,8 @@ struct Take {
     cost: u64,
     later: u64,
     back: u64,
+    /// Whether the changes are visited before.
+    visited: bool,
 }
 
 const SUBJECTS: usize = 6;
@@ -37,13 +39,9 @@ fn taking() -> impl Strategy<Value = Take> {
     let distinct = Just(Vec::from_iter(0..COUNTERS)).prop_shuffle();
     let distinct = (distinct, 2..=COUNTERS).prop_map(|(all, number)| all[..number].to_vec());
     let counters = prop_oneof![one, several, distinct];
-    (0..SUBJECTS, counters, cost, later, back).prop_map(|(subject, counters, cost, later, back)| Take {
-        subject,
-        counters,
-        cost,
-        later,
-        back,
-    })
+    (0..SUBJECTS, counters, cost, later, back, any::<bool>()).prop_map(
+        |(subject, counters, cost, later, back, visited)| Take { subject, counters, cost, later, back, visited },
+    )
 }
 
 /// The contents of a slot, independent of the place of its log.
@@ -91,7 +89,11 @@ proptest! {
             short.subject(&subjects[subject].to_le_bytes()).counter(short.counter(&[counter as u8]))
         };
         let mut latest = START;
-        for Take { subject, counters, cost, later, back } in takes {
+        for Take { subject, counters, cost, later, back, visited } in takes {
+            if visited {
+                let mut visit = VisitCursor::default();
+                while short.changed(&mut visit, &mut Vec::new()) {}
+            }
             latest += later;
             let now = Time::from_nanos(latest - back);
             let hits = || -> Vec<Hit<'_>> {
@@ -101,6 +103,7 @@ proptest! {
             let [(mut by_short, mut left), (mut by_long, mut right)] =
                 [(hits(), short.lock(0)), (hits(), long.lock(0))];
             if !left.take_fast(cost, now, &mut by_short, &short.budget) {
+                left.check_invariants();
                 // When the fast path gives up, it has already done its step of the sweep.
                 right.tick(now.as_nanos(), &long.budget);
                 apply_to(&mut OneShard(&mut left), &short.budget, Ask::new(Op::Take, cost, now), &mut by_short, &mut []);
