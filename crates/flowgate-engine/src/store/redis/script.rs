@@ -107,18 +107,7 @@ impl Parts {
     }
 
     pub(super) fn number(&mut self, number: u64) {
-        let mut digits = [0; 20];
-        let mut at = digits.len();
-        let mut rest = number;
-        loop {
-            at -= 1;
-            digits[at] = b'0' + (rest % 10) as u8;
-            rest /= 10;
-            if rest == 0 {
-                break;
-            }
-        }
-        self.push(&digits[at..]);
+        self.push(itoa::Buffer::new().format(number).as_bytes());
     }
 
     /// Appends what `write` writes.
