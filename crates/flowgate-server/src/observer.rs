@@ -101,7 +101,7 @@ impl Observer {
             degraded.add(1);
         }
         if !allowed {
-            self.note_denial(request().borrow(), rule, || Denial::from(decision), now);
+            self.note_denial(&request, rule, || Denial::from(decision), now);
         }
     }
 
@@ -166,17 +166,23 @@ impl Observer {
             self.rank_asked(request().borrow(), rule, weight, now);
         }
         if let Some(denial) = denial {
-            self.note_denial(request().borrow(), rule, || denial, now);
+            self.note_denial(&request, rule, || denial, now);
         }
     }
 
     #[inline(never)]
-    fn note_denial<'d>(&self, request: &Request<'_>, rule: Option<&Rule>, denial: impl Fn() -> Denial<'d>, now: Time) {
+    fn note_denial<'q, 'd, R: Borrow<Request<'q>>>(
+        &self,
+        request: &impl Fn() -> R,
+        rule: Option<&Rule>,
+        denial: impl Fn() -> Denial<'d>,
+        now: Time,
+    ) {
         if let Some(weight) = sampling::weight(Kind::Denied, now) {
-            self.rank_denied(request, rule, &denial(), weight, now);
+            self.rank_denied(request().borrow(), rule, &denial(), weight, now);
         }
         if self.is_logged() {
-            denial().log(request, rule);
+            denial().log(request().borrow(), rule);
         }
     }
 
@@ -390,7 +396,24 @@ impl Denial<'_> {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
+
     use super::*;
+
+    #[test]
+    fn of_many_denied_requests_only_samples_are_read() {
+        let observer = Observer::new(Denials::Off, &config::Console::default(), Clock::System);
+        let read = Cell::new(0);
+        let request = || {
+            read.set(read.get() + 1);
+            Request::new()
+        };
+        let denial = Denial { by: "limit", banned_field: None, action: "deny", retry_after: None, degraded: false };
+        for _ in 0..100_000 {
+            observer.note_by(request, None, Some(denial), Time::from_secs(1));
+        }
+        assert!((100..10_000).contains(&read.get()), "{} requests were read", read.get());
+    }
 
     #[test]
     fn a_share_of_the_denials_is_spread_evenly() {
