@@ -29,7 +29,9 @@ pub use decider::{AdHoc, AdHocKey, Decider};
 pub use decision::{DecidedBy, Decision, ExceededLimit, LimitDenial};
 pub use engine::Engine;
 pub use explain::Explanation;
-pub use plan::{HitBuffer, JointDecision, JointPlan, Outcomes, PartDecision, Pass, Plan, PlannedTake, TakeAnswer};
+pub use plan::{
+    Denied, HitBuffer, JointDecision, JointPlan, Outcomes, PartDecision, Pass, Plan, PlannedTake, TakeAnswer,
+};
 pub use request::Request;
 pub use rule_counters::{RuleCounters, RuleCounts, RuleOutcome};
 pub use rules::{Limits, OnFailure, Policy, PolicyError, Rule, RuleDef, RuleSet};

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use flowgate::{Clock, OtherAlgorithm, Reading, Span, Time};
 use flowgate_engine::config::{self, Denials, Share};
-use flowgate_engine::{DecidedBy, Decision, Request, Rule, RuleOutcome};
+use flowgate_engine::{DecidedBy, Decision, Denied, Request, Rule, RuleOutcome};
 
 use crate::answer::Answer;
 use crate::metrics::sampling::{self, Kind};
@@ -120,6 +120,15 @@ impl Observer {
             None => self.metrics.unruled.count(RuleOutcome::Allowed),
         }
         self.note_asked(&request, rule, now);
+    }
+
+    /// As [`Observer::note`], for a request that limits deny, and of which there is nothing else to tell.
+    #[inline]
+    pub(crate) fn note_denied<'q>(&self, request: impl Fn() -> Request<'q>, denied: &Denied<'_>, now: Time) {
+        let rule = denied.rule();
+        rule.counters.count(RuleOutcome::Denied);
+        self.note_asked(&request, Some(rule), now);
+        self.note_denial(&request, Some(rule), || Denial::from(denied), now);
     }
 
     /// Adds a request to the recording that is under way, and to the top lists if it is a sample.
@@ -371,6 +380,13 @@ impl<'d> From<&'d Decision> for Denial<'d> {
         };
         let (action, retry_after) = (decision.action(), decision.retry_after());
         Denial { by, banned_field, action, retry_after, degraded: decision.degraded }
+    }
+}
+
+impl<'d> From<&Denied<'d>> for Denial<'d> {
+    fn from(denied: &Denied<'d>) -> Denial<'d> {
+        let (action, retry_after) = (denied.rule().action.as_str(), denied.numbers().retry_after());
+        Denial { by: "limit", banned_field: None, action, retry_after, degraded: false }
     }
 }
 

@@ -52,6 +52,14 @@ impl<'p, 'r> Outcomes<'p, 'r> {
     pub(crate) fn answer(self, at: Reading) -> TakeAnswer<'r> {
         match self.passing() {
             Some(limits) => TakeAnswer::Passes(self.pass(limits).in_real_time(at)),
+            None => self.answer_otherwise(at),
+        }
+    }
+
+    #[inline(never)]
+    fn answer_otherwise(self, at: Reading) -> TakeAnswer<'r> {
+        match self.denied(at) {
+            Some(denied) => TakeAnswer::Denied(denied),
             None => TakeAnswer::Decided(self.conclude_otherwise(at)),
         }
     }
@@ -94,13 +102,19 @@ impl<'p, 'r> Outcomes<'p, 'r> {
         self.passing().is_some()
     }
 
+    /// Whether nothing but limits has a say: no ban, no rule without limits.
+    #[inline(always)]
+    fn is_up_to_limits(self) -> bool {
+        let Evaluation { end, passed_by, .. } = self.evaluation;
+        let is_clear = |ban: &BanHit<'_>| ban.standing() == Standing::Clear;
+        matches!(end, End::Bottom) && passed_by.is_empty() && self.bans.iter().all(is_clear)
+    }
+
     /// What the limits say, if there is nothing to tell but that the request passes: every limit lets it pass, also those of
     /// shadow rules, and nothing else has a say.
     #[inline(always)]
     fn passing(self) -> Option<PassingLimits<'p, 'r>> {
-        let Evaluation { end, passed_by, .. } = self.evaluation;
-        let is_clear = |ban: &BanHit<'_>| ban.standing() == Standing::Clear;
-        if !matches!(end, End::Bottom) || !passed_by.is_empty() || !self.bans.iter().all(is_clear) {
+        if !self.is_up_to_limits() {
             return None;
         }
         let mut limits = PassingLimits { tightest: None, delay: Span::ZERO };
@@ -139,12 +153,28 @@ impl<'p, 'r> Outcomes<'p, 'r> {
         }
     }
 
+    /// The denial by limits, if there is nothing else to tell: no shadow rule was asked, and nothing but limits has a say.
+    fn denied(self, at: Reading) -> Option<Denied<'r>> {
+        if !self.is_up_to_limits() || self.has_shadows() {
+            return None;
+        }
+        let hit = self.first_exceeded()?;
+        let verdict = Verdict::Deny(self.longest_wait(None, at.now));
+        let mut numbers = flowgate::Decision { verdict, ..*hit.outcome() };
+        numbers.make_real(at);
+        Some(Denied { rule: self.rule_of(hit), numbers })
+    }
+
+    /// The limit that denies: of those of the first rule with an exceeded limit, the one with the longest wait.
+    fn first_exceeded(self) -> Option<&'p Hit<'r>> {
+        let first = self.denials().next()?.0.rule_id();
+        self.denials().filter(|(hit, _)| hit.rule_id() == first).reduce(longer).map(|(hit, _)| hit)
+    }
+
     /// Denied by the first rule with an exceeded limit, for as long as the longest of them all, or as the ban that
     /// this denial has started.
     fn exceeded(self, now: Time) -> Option<Decision> {
-        let first = self.denials().next()?.0.rule_id();
-        let own = self.denials().filter(|(hit, _)| hit.rule_id() == first);
-        let (hit, _) = own.reduce(longer)?;
+        let hit = self.first_exceeded()?;
         let banned_until = self.bans.iter().filter_map(just_banned).max();
         let exceeded = self.denials().map(|(hit, retry)| ExceededLimit {
             rule: Arc::clone(self.rule_of(hit)),
@@ -254,6 +284,9 @@ impl<'p, 'r> PassingLimits<'p, 'r> {
 pub enum TakeAnswer<'r> {
     /// The take passes, and there is nothing more to report. This is the usual answer. It owns nothing.
     Passes(Pass<'r>),
+    /// Limits deny the take, and there is nothing more to report. This is the usual answer to a client that sends too much. It
+    /// owns nothing.
+    Denied(Denied<'r>),
     /// Any other decision.
     Decided(Decision),
 }
@@ -268,13 +301,24 @@ pub struct Pass<'r> {
     numbers: flowgate::Decision,
 }
 
-#[cfg(test)]
-impl TakeAnswer<'_> {
-    pub(crate) fn into_decision(self) -> Decision {
-        match self {
-            TakeAnswer::Passes(pass) => pass.into_decision(),
-            TakeAnswer::Decided(decision) => decision,
-        }
+/// The rule that denies a request by its limits, and its numbers.
+#[derive(Clone, Copy, Debug)]
+pub struct Denied<'r> {
+    rule: &'r Arc<Rule>,
+    numbers: flowgate::Decision,
+}
+
+impl<'r> Denied<'r> {
+    /// The first rule with an exceeded limit.
+    #[inline]
+    pub fn rule(&self) -> &'r Rule {
+        self.rule
+    }
+
+    /// The numbers of the limit of that rule that denies for longest, and the longest wait of all limits that deny.
+    #[inline]
+    pub fn numbers(&self) -> &flowgate::Decision {
+        &self.numbers
     }
 }
 
@@ -299,7 +343,7 @@ impl<'r> Pass<'r> {
     }
 
     #[inline]
-    fn into_decision(self) -> Decision {
+    pub(crate) fn into_decision(self) -> Decision {
         let decided_by = match self.tightest {
             None => DecidedBy::Nothing { matched: self.matched },
             Some((rule, limit)) => {

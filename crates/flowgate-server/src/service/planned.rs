@@ -50,6 +50,7 @@ impl Service {
         match answer {
             None => return None,
             Some(TakeAnswer::Passes(pass)) => self.observer.note_pass(counts, request, pass.rule(), at.now),
+            Some(TakeAnswer::Denied(denied)) => self.observer.note_denied(request, denied, at.now),
             Some(TakeAnswer::Decided(decision)) => self.observer.note(request, decision, at.now),
         }
         answer.as_ref().map(tell)

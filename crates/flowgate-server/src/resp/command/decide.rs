@@ -47,12 +47,11 @@ pub(crate) fn request<'a>(command: &PlainCommand<'a>) -> Option<Request<'a>> {
 pub(crate) fn write_answer(answer: &TakeAnswer<'_>, reply: &mut Reply<'_>) {
     match answer {
         TakeAnswer::Passes(pass) => {
-            let flowgate::Decision { verdict, limit, remaining, reset_after } = *pass.numbers();
-            reply.decision(
-                numbers(verdict, limit, remaining, reset_after),
-                "allow",
-                pass.rule().map_or("", Rule::name),
-            );
+            reply.decision(numbers(pass.numbers()), "allow", pass.rule().map_or("", Rule::name));
+        }
+        TakeAnswer::Denied(denied) => {
+            let rule = denied.rule();
+            reply.decision(numbers(denied.numbers()), rule.action.as_str(), rule.name());
         }
         TakeAnswer::Decided(decision) => write_decision(decision, reply),
     }
@@ -60,8 +59,7 @@ pub(crate) fn write_answer(answer: &TakeAnswer<'_>, reply: &mut Reply<'_>) {
 
 fn write_decision(decision: &Decision, reply: &mut Reply<'_>) {
     let rule = decision.rule().map_or("", |rule| rule.name());
-    let numbers = numbers(decision.verdict(), decision.limit(), decision.remaining(), decision.reset_after());
-    reply.decision(numbers, decision.action(), rule);
+    reply.decision(numbers(&decision.numbers), decision.action(), rule);
 }
 
 /// `FG.LIMIT key limit [cost [TAKE|PEEK|RECORD|REFUND]]`.
@@ -87,8 +85,7 @@ pub(super) fn limit(call: &mut Call<'_>) -> Result<(), Error> {
 
 #[inline]
 pub(crate) fn write_limit(decision: &flowgate::Decision, reply: &mut Reply<'_>) {
-    let numbers = numbers(decision.verdict, decision.limit, decision.remaining, decision.reset_after);
-    reply.decision(numbers, "", "");
+    reply.decision(numbers(decision), "", "");
 }
 
 /// The cost. A part of a limit in its place means that a shell has split a limit without quotes.
@@ -140,7 +137,8 @@ fn number_of_units(text: &[u8]) -> Option<u64> {
     number::parse(text).and_then(|number| u64::try_from(number).ok())
 }
 
-fn numbers(verdict: Verdict, limit: Option<u64>, remaining: Option<u64>, reset_after: Span) -> [i64; 6] {
+fn numbers(decision: &flowgate::Decision) -> [i64; 6] {
+    let flowgate::Decision { verdict, limit, remaining, reset_after } = *decision;
     let millis = |span: Span| span.as_millis_ceil() as i64;
     let count = |count: Option<u64>| count.map_or(-1, |count| count as i64);
     let (allowed, retry_after, delay) = match verdict {
