@@ -14,7 +14,7 @@ use std::hint::black_box;
 use flowgate::{Limiter, MemoryStore, Op, Single, Span, Time};
 use flowgate_bench::scramble;
 use flowgate_engine::{
-    Engine, HitBuffer, Limits, PlannedTake, Policy, Request, RuleDef, TakeAnswer,
+    Engine, HitBuffer, Limits, PlannedTake, Policy, Request, RequestNames, RuleDef, TakeAnswer,
     rules::{Condition, Matcher},
 };
 
@@ -148,9 +148,9 @@ fn rules(limits: &[&str], matching: usize) {
 fn planned(limits: &[&str]) {
     let (keys, engine) = (keys(), engine(limits, 1));
     let (rules, mut plan, mut hits) = (engine.rules(), PlannedTake::default(), HitBuffer::default());
+    let names = RequestNames::new(["act", "user"]);
     let mut take = |i: u64| {
-        let fields = [("act", "reply"), ("user", keys[i as usize].as_str())];
-        engine.plan_ahead(&rules, 1, fields.into_iter(), &mut plan);
+        engine.plan_ahead(&rules, 1, &names, &["reply", keys[i as usize].as_str()], &mut plan);
         let answer = engine.decide_planned(&rules, &plan, &mut hits, Request::new, START.into());
         matches!(answer, Some(TakeAnswer::Passes(_)))
     };

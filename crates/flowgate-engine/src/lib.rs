@@ -30,7 +30,8 @@ pub use decision::{DecidedBy, Decision, ExceededLimit, LimitDenial};
 pub use engine::Engine;
 pub use explain::Explanation;
 pub use plan::{
-    Denied, HitBuffer, JointDecision, JointPlan, Outcomes, PartDecision, Pass, Plan, PlannedTake, TakeAnswer,
+    Denied, HitBuffer, JointDecision, JointPlan, Outcomes, PartDecision, Pass, Plan, PlannedTake, RequestNames,
+    TakeAnswer,
 };
 pub use request::Request;
 pub use rule_counters::{RuleCounters, RuleCounts, RuleOutcome};

@@ -17,7 +17,7 @@ use crate::rules::{Candidates, LimitListId, Rule, RuleSet, Subjects, Values};
 pub(crate) use evaluation::{BanHits, End, Evaluation, Hits, Step};
 pub use joint::{JointDecision, JointPlan, PartDecision};
 pub use outcomes::{Denied, Outcomes, Pass, TakeAnswer};
-pub use planned_take::PlannedTake;
+pub use planned_take::{PlannedTake, RequestNames};
 
 /// What a request asks of the store, and how its evaluation ended.
 #[derive(Debug)]

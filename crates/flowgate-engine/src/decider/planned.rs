@@ -3,24 +3,25 @@
 use flowgate::{Op, Reading};
 
 use super::Decider;
-use crate::plan::{End, Evaluation, HitBuffer, PlannedTake, TakeAnswer};
+use crate::plan::{End, Evaluation, HitBuffer, PlannedTake, RequestNames, TakeAnswer};
 use crate::request::Request;
 use crate::rules::RuleSet;
 
 impl Decider {
     /// Plans a take ahead of its decision. A caller with several requests plans them all, prefetches the counters of
     /// [their subjects](PlannedTake::subjects), and then decides one after the other. The answers are the same, and the
-    /// cache misses overlap. The new plan replaces an older one, and reuses its evaluation if that holds for the new request,
+    /// cache misses overlap. `texts` are the values of the fields with these names. The new plan replaces an older one, and reuses its evaluation if that holds for the new request,
     /// too.
-    pub fn plan_ahead<'q>(
+    pub fn plan_ahead(
         &self,
         rules: &RuleSet,
         cost: u64,
-        fields: impl Iterator<Item = (&'q str, &'q str)>,
+        names: &RequestNames,
+        texts: &[&str],
         planned: &mut PlannedTake,
     ) {
         let mut values = rules.fields.no_values();
-        let is_same = planned.read_fields(rules, fields, &mut values);
+        let is_same = planned.read_fields(rules, names, texts, &mut values);
         let evaluation = &mut planned.evaluation;
         if is_same {
             evaluation.cost = cost;

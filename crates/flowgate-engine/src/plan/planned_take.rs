@@ -7,76 +7,102 @@
 //! Invariant  The plan is the same as one that is made from nothing: `decider/planned/tests.rs` compares them for random rules
 //!            and requests.
 
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
 use flowgate::{CounterId, Key, Op};
 
 use super::evaluation::Evaluation;
 use crate::rules::{FieldId, RuleSet, Values};
 
+/// The names of the fields of requests that follow each other. Each list has a number of its own, so that requests with the same
+/// list are known to have the same names.
+#[derive(Debug)]
+pub struct RequestNames {
+    number: u64,
+    names: Box<[Box<str>]>,
+}
+
+impl RequestNames {
+    /// A list of names, in the order of the fields.
+    pub fn new<N: Into<Box<str>>>(names: impl IntoIterator<Item = N>) -> RequestNames {
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        RequestNames { number: NEXT.fetch_add(1, Relaxed), names: names.into_iter().map(Into::into).collect() }
+    }
+
+    /// The names.
+    pub fn iter(&self) -> impl Iterator<Item = &str> {
+        self.names.iter().map(|name| &**name)
+    }
+}
+
 /// The evaluation of a take that is not decided yet. It borrows nothing, and is valid only with the rules that it was
 /// made by. A caller that plans again and again reuses old values: [`plan_ahead`](crate::Decider::plan_ahead)
-/// overwrites one. A plan keeps a copy of the names of the request's fields, and of some values.
+/// overwrites one. A plan keeps a copy of some values of the request.
 #[derive(Debug)]
 pub struct PlannedTake {
     generation: Option<u64>,
+    /// The number of the list of names; 0: none yet.
+    names: u64,
     /// The fields of the request, in their order.
     fields: Vec<PlannedField>,
     pub(crate) evaluation: Evaluation,
 }
 
 /// A field of the request, with what the evaluation depends on.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct PlannedField {
-    /// As the caller wrote it.
-    name: String,
     /// The number of the field; `None` if no rule uses it.
     id: Option<FieldId>,
-    /// The value, if some rule reads it.
-    value: String,
     /// True if a condition or `limits_by` of some rule reads the value.
     is_read: bool,
+    /// The value, if some rule reads it.
+    value: String,
 }
 
 /// An empty plan, which is valid with no rules.
 impl Default for PlannedTake {
     fn default() -> PlannedTake {
-        PlannedTake { generation: None, fields: Vec::new(), evaluation: Evaluation::new(Op::Take, 0) }
+        PlannedTake { generation: None, names: 0, fields: Vec::new(), evaluation: Evaluation::new(Op::Take, 0) }
     }
 }
 
 impl PlannedTake {
-    /// Reads the fields of the next request into `values`. True if the evaluation of the request before holds for it, but for the
-    /// subjects.
+    /// Reads the fields of the next request into `values`: a text for each of the names. True if the evaluation of the request
+    /// before holds for it, but for the subjects.
     #[inline]
     pub(crate) fn read_fields<'q>(
         &mut self,
         rules: &RuleSet,
-        fields: impl Iterator<Item = (&'q str, &'q str)>,
+        names: &RequestNames,
+        texts: &[&'q str],
         values: &mut Values<'q>,
     ) -> bool {
-        let mut is_same = self.generation == Some(rules.generation);
+        debug_assert_eq!(names.names.len(), texts.len());
+        let mut is_same = self.generation == Some(rules.generation) && self.names == names.number;
         if !is_same {
-            self.generation = Some(rules.generation);
-            self.fields.clear();
+            self.find_fields(rules, names);
         }
-        let mut count = 0;
-        for (name, text) in fields {
-            if count == self.fields.len() {
-                self.fields.push(PlannedField::default());
-                is_same = false;
-            }
-            let field = &mut self.fields[count];
-            if !field.is_same(name, text) {
-                field.replace(rules, name, text);
+        for (field, text) in self.fields.iter_mut().zip(texts) {
+            if field.is_read && *field.value != **text {
+                field.value.replace_range(.., text);
                 is_same = false;
             }
             if let Some(id) = field.id {
                 values.put(id, text);
             }
-            count += 1;
         }
-        is_same &= count == self.fields.len();
-        self.fields.truncate(count);
         is_same
+    }
+
+    /// Finds the fields of these names among those that the rules use.
+    #[inline(never)]
+    fn find_fields(&mut self, rules: &RuleSet, names: &RequestNames) {
+        (self.generation, self.names) = (Some(rules.generation), names.number);
+        self.fields.clear();
+        self.fields.extend(names.iter().map(|name| {
+            let id = rules.fields.get(name);
+            PlannedField { id, is_read: id.is_some_and(|id| rules.fields.is_read(id)), value: String::new() }
+        }));
     }
 
     /// A key of each subject that the take counts, with the number of rules that count it, for [a
@@ -94,28 +120,10 @@ impl PlannedTake {
     }
 }
 
-impl PlannedField {
-    /// True if an evaluation cannot differ because of this field of another request.
-    #[inline]
-    fn is_same(&self, name: &str, text: &str) -> bool {
-        *self.name == *name && (!self.is_read || *self.value == *text)
-    }
-
-    #[inline(never)]
-    fn replace(&mut self, rules: &RuleSet, name: &str, text: &str) {
-        if *self.name != *name {
-            self.name.replace_range(.., name);
-            self.id = rules.fields.get(name);
-            self.is_read = self.id.is_some_and(|id| rules.fields.is_read(id));
-        }
-        if self.is_read {
-            self.value.replace_range(.., text);
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use std::collections::HashMap;
+
     use flowgate::MemoryStore;
 
     use super::*;
@@ -132,9 +140,11 @@ mod tests {
         };
         let policy = Policy { rules: vec![rule], ..Policy::default() };
         let sets = [(); 2].map(|()| RuleSet::compile(&policy, &MemoryStore::default()).unwrap());
-        let mut plan = PlannedTake::default();
-        let mut is_same = |set: usize, fields: &[(&str, &str)]| {
-            plan.read_fields(&sets[set], fields.iter().copied(), &mut sets[set].fields.no_values())
+        let (mut plan, mut lists) = (PlannedTake::default(), HashMap::new());
+        let mut is_same = |set: usize, fields: &[(&'static str, &str)]| {
+            let (names, texts): (Vec<_>, Vec<_>) = fields.iter().copied().unzip();
+            let list = lists.entry(names.clone()).or_insert_with(|| RequestNames::new(names));
+            plan.read_fields(&sets[set], list, &texts, &mut sets[set].fields.no_values())
         };
         assert!(!is_same(0, &[("act", "reply"), ("user", "1")]), "the first request");
         assert!(is_same(0, &[("act", "reply"), ("user", "1")]));

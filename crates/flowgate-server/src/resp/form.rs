@@ -10,6 +10,7 @@ use std::ops::Range;
 use std::rc::Rc;
 
 use flowgate::{Limit, Throttle};
+use flowgate_engine::RequestNames;
 use smallvec::SmallVec;
 
 use super::command::{self, Planning};
@@ -45,7 +46,7 @@ pub(super) struct Form {
 #[derive(Debug)]
 pub(super) enum Meaning {
     /// To take `cost` by the rules; the values of these fields are open.
-    Take { cost: u64, names: Box<[Box<str>]> },
+    Take { cost: u64, names: RequestNames },
     /// To take one unit of a limit; the key is open.
     Limit(Rc<Limit>),
     /// `CL.THROTTLE`; the key is open.
@@ -62,7 +63,8 @@ pub(super) struct OpenWords<'d> {
     text: &'d str,
     text_begin: usize,
     pub(super) key: &'d [u8],
-    values: SmallVec<[&'d str; 8]>,
+    /// The values of a take's fields, whose names its form has.
+    pub(super) values: SmallVec<[&'d str; 8]>,
 }
 
 impl Forms {
@@ -110,7 +112,7 @@ impl Form {
         let (meaning, first, step) = match command::planning(command.word(0)?)? {
             Planning::Take => {
                 let (cost, fields) = command::take_fields(command)?;
-                (Meaning::Take { cost, names: fields.map(|(name, _)| name.into()).collect() }, 3, 2)
+                (Meaning::Take { cost, names: RequestNames::new(fields.map(|(name, _)| name)) }, 3, 2)
             }
             Planning::Limit => (Meaning::Limit(limit_of(command)?), 1, command.arguments()),
             Planning::Throttle => (Meaning::Throttle(throttle_of(command)?), 1, command.arguments()),
@@ -178,12 +180,6 @@ impl<'d> OpenWords<'d> {
         OpenWords { ahead, text: "", text_begin: 0, key: &[], values: SmallVec::new() }
     }
 
-    /// The fields of a take, whose names its form has.
-    #[inline]
-    pub(super) fn fields<'f>(&'f self, names: &'f [Box<str>]) -> impl Iterator<Item = (&'f str, &'f str)> {
-        names.iter().zip(&self.values).map(|(name, value)| (&**name, *value))
-    }
-
     /// Adds the value of a field; `None` if its bytes are not UTF-8.
     #[inline]
     fn push_value(&mut self, word: Range<usize>, form: &Form) -> Option<()> {
@@ -243,7 +239,9 @@ mod tests {
         let mut open = OpenWords::new(bytes);
         let (form, end) = forms.read(0, &mut open)?;
         let told = match &form.meaning {
-            Meaning::Take { cost, names } => format!("take {cost} {:?}", open.fields(names).collect::<Vec<_>>()),
+            Meaning::Take { cost, names } => {
+                format!("take {cost} {:?}", names.iter().zip(open.values.iter().copied()).collect::<Vec<_>>())
+            }
             Meaning::Limit(limit) => format!("limit {limit} {:?}", open.key),
             Meaning::Throttle(throttle) => format!("{throttle:?} {:?}", open.key),
         };

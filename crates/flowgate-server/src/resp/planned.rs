@@ -95,7 +95,7 @@ pub(super) fn plan_first(decoder: &Decoder, session: &Session) -> Option<FirstCo
         match &form.meaning {
             Meaning::Take { cost, names } => {
                 let mut plan = plans.pop().unwrap_or_default();
-                service.plan_take(&service.load_snapshot(), (*cost, open.fields(names)), &mut plan);
+                service.plan_take(&service.load_snapshot(), *cost, names, &open.values, &mut plan);
                 plan.subjects().for_each(|(subject, rules)| service.counters().prefetch_several(subject, rules));
                 Some(FirstCommand::Take { plan, size, arguments: form.arguments })
             }
@@ -174,7 +174,7 @@ impl<'d> Group<'d> {
         let question = match &form.meaning {
             Meaning::Take { cost, names } => {
                 let mut plan = self.memory.plans.pop().unwrap_or_default();
-                service.plan_take(snapshot, (*cost, open.fields(names)), &mut plan);
+                service.plan_take(snapshot, *cost, names, &open.values, &mut plan);
                 Question::Take(plan)
             }
             Meaning::Limit(limit) => Question::Limit { counter: hash(open.key)?, limit: Rc::clone(limit) },

@@ -1,7 +1,7 @@
 //! Takes that a caller plans together and decides one after the other, where counters live in memory.
 
 use flowgate::Reading;
-use flowgate_engine::{HitBuffer, PlannedTake, Request, TakeAnswer};
+use flowgate_engine::{HitBuffer, PlannedTake, Request, RequestNames, TakeAnswer};
 
 use super::{Service, Snapshot};
 use crate::observer::PassCounts;
@@ -24,13 +24,15 @@ impl<'r> TakeWork<'r> {
 impl Service {
     /// Plans a take.
     #[inline]
-    pub(crate) fn plan_take<'q>(
+    pub(crate) fn plan_take(
         &self,
         snapshot: &Snapshot,
-        (cost, fields): (u64, impl Iterator<Item = (&'q str, &'q str)>),
+        cost: u64,
+        names: &RequestNames,
+        texts: &[&str],
         plan: &mut PlannedTake,
     ) {
-        self.decider.plan_ahead(&snapshot.rules, cost, fields, plan);
+        self.decider.plan_ahead(&snapshot.rules, cost, names, texts, plan);
     }
 
     /// Decides a take that was planned, counts it and passes the answer to `tell`. `request` is called only while there are bans

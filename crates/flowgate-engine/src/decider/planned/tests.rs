@@ -1,6 +1,6 @@
 //! A plan that replaces an older one is the same as one that is made from nothing, and is decided alike.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use flowgate::{MemoryConfig, MemoryStore, Op, Span, Time};
 use proptest::prelude::*;
@@ -146,14 +146,17 @@ proptest! {
         };
         let ((planning, planned_sets), (plain, plain_sets)) = (decider(), decider());
         let (mut plans, mut buffer) = ([PlannedTake::default(), PlannedTake::default()], HitBuffer::default());
+        let mut lists = HashMap::new();
         let (mut in_force, mut now) = (0, Time::from_secs(1_700_000_000));
         for event in events {
             match event {
                 Event::Take { place, fields, cost, later } => {
                     let (rules, plan) = (&planned_sets[in_force], &mut plans[place]);
-                    planning.plan_ahead(rules, cost, fields.iter().copied(), plan);
+                    let (names, texts): (Vec<_>, Vec<_>) = fields.iter().copied().unzip();
+                    let list = lists.entry(names.clone()).or_insert_with(|| RequestNames::new(names));
+                    planning.plan_ahead(rules, cost, list, &texts, plan);
                     let mut anew = PlannedTake::default();
-                    planning.plan_ahead(rules, cost, fields.iter().copied(), &mut anew);
+                    planning.plan_ahead(rules, cost, list, &texts, &mut anew);
                     prop_assert_eq!(format!("{:?}", plan.evaluation), format!("{:?}", anew.evaluation));
                     now = now + Span::from_secs(later);
                     let request = || Request::from_iter(fields.iter().copied()).cost(cost);
@@ -187,7 +190,7 @@ fn a_plan_that_other_rules_have_made_does_not_hold() {
     let decider = Decider::new(MemoryStore::default());
     let sets = [(); 2].map(|()| decider.compile(&Policy::default(), None).unwrap());
     let mut plan = PlannedTake::default();
-    decider.plan_ahead(&sets[0], 1, [("x", "a")].into_iter(), &mut plan);
+    decider.plan_ahead(&sets[0], 1, &RequestNames::new(["x"]), &["a"], &mut plan);
     let holds = |set| {
         let now = Time::from_secs(1_700_000_000);
         decider.decide_planned(set, &plan, &mut HitBuffer::default(), Request::new, now.into()).is_some()
