@@ -30,6 +30,7 @@ pub(super) fn limit(text: &str) -> Result<Limit, LimitError> {
         None => return Err(LimitError::new(Part::Algorithm, first, algorithms())),
     };
     refuse_several(text, rate_text, words.clone())?;
+    refuse_blanks_around_slash(rate_text, words.clone())?;
     refuse_blank_in_period(rate_text, words.clone().next())?;
     let mut builder = LimitBuilder::new(algorithm, rate(rate_text, algorithm)?);
     let mut seen = Vec::new();
@@ -59,6 +60,21 @@ fn refuse_several<'t>(text: &str, rate: &str, mut following: impl Iterator<Item 
         return Ok(());
     }
     Err(LimitError::new(Part::Limit, text, "one limit; several are a list, such as [\"5/60s\", \"100/h\"]"))
+}
+
+/// Refuses `5 / 60s`, `5 /60s` and `5/ 60s`, and says how to write it.
+fn refuse_blanks_around_slash<'t>(rate: &str, mut words: impl Iterator<Item = &'t str>) -> Result<(), LimitError> {
+    let is_count = !rate.contains('/');
+    let (slash, period) = match (words.next(), words.next()) {
+        _ if !rate.starts_with(|c: char| c.is_ascii_digit()) => return Ok(()),
+        (Some("/"), Some(period)) if is_count => (" / ", period),
+        (Some(word), _) if is_count && word.starts_with('/') && word.len() > 1 => (" /", &word[1..]),
+        (Some(period), _) if rate.ends_with('/') => (" ", period),
+        _ => return Ok(()),
+    };
+    let expected =
+        format!("no blanks around the slash: {}", shown(&format!("{}/{period}", rate.trim_end_matches('/'))));
+    Err(LimitError::new(Part::Limit, &format!("{rate}{slash}{period}"), expected))
 }
 
 /// Refuses `5/60 s` and says how to write it.
