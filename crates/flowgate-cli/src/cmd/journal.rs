@@ -25,7 +25,8 @@ enum Command {
     /// Show what a journal holds: counters by algorithm, sizes, generations and damage
     ///
     /// Reveals no key, changes nothing, and works beside a running server. Exits with 1 if a part is damaged,
-    /// or if a server would refuse the directory: its seed is missing, damaged or that of another journal.
+    /// if there is no journal, or if a server would refuse the directory: its seed is missing, damaged or that of
+    /// another journal.
     Inspect {
         /// The directory: store.dir, or the state directory
         directory: PathBuf,
@@ -36,7 +37,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let Command::Inspect { directory } = &args.command;
     let found = inspect(directory).with_context(|| format!("cannot inspect {}", directory.display()))?;
     terminal::print(&describe(directory, &found, Clock::System.now()))?;
-    Ok(if found.report.damaged > 0 || found.refusal.is_some() { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+    let is_sound = !found.files.is_empty() && found.report.damaged == 0 && found.refusal.is_none();
+    Ok(if is_sound { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 fn describe(directory: &Path, found: &Inspection, now: Time) -> String {

@@ -110,6 +110,16 @@ fn a_journal_of_another_seed_is_refused() {
 }
 
 #[test]
+fn a_directory_without_a_journal_is_no_success() {
+    let state = State::new("everysec", "", "");
+    fs::create_dir(state.path()).unwrap();
+    let (succeeds, said) = state.inspect();
+    assert!(!succeeds && said.contains("files                  none"), "{said}");
+    state.serve().stop();
+    assert!(state.inspect().0);
+}
+
+#[test]
 fn a_flipped_bit_is_refused_or_costs_some_counters_and_is_told() {
     const KEYS: u32 = 20_000;
     let state = State::new("everysec", "on_damage = \"refuse\"", "");
@@ -123,7 +133,7 @@ fn a_flipped_bit_is_refused_or_costs_some_counters_and_is_told() {
     file.write_all_at(&[byte[0] ^ 4], length / 2 + 100).unwrap();
 
     let said = state.refusal();
-    assert!(said.contains("1 parts of the journal in") && said.contains("store.on_damage is \"refuse\""), "{said}");
+    assert!(said.contains("is damaged (parts: 1)") && said.contains("store.on_damage is \"refuse\""), "{said}");
     let salvage = State { configuration: state.configuration.replace("refuse", "salvage"), ..state };
     let server = salvage.serve();
     assert_eq!(server.get("/readyz").trim(), "degraded: counters damaged");

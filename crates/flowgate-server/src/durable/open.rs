@@ -44,7 +44,7 @@ pub enum DurableError {
     },
     /// The journal is damaged, and `on_damage = "refuse"`.
     #[error(
-        "{damaged} parts of the journal in {path} are damaged, and store.on_damage is \"refuse\": restore a backup, or set it to \"salvage\" to go on without them"
+        "the journal in {path} is damaged (parts: {damaged}), and store.on_damage is \"refuse\": restore a backup, or set it to \"salvage\" to go on without what is damaged"
     )]
     Damaged {
         /// The directory.
@@ -114,7 +114,7 @@ pub(crate) fn open(
     if damaged > 0 {
         tracing::error!(
             damaged,
-            "parts of the journal are damaged: some counters have older values; restore a backup if that matters"
+            "parts of the journal are damaged: some counters and bans are older or missing; restore a backup if that matters"
         );
     }
     if torn_bytes > 0 {
