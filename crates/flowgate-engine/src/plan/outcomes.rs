@@ -153,7 +153,7 @@ impl<'p, 'r> Outcomes<'p, 'r> {
         }
     }
 
-    /// The denial by limits, if there is nothing else to tell: no shadow rule was asked, and nothing but limits has a say.
+    /// The denial by limits, if nothing but limits has a say and no shadow rule was asked.
     fn denied(self, at: Reading) -> Option<Denied<'r>> {
         if !self.is_up_to_limits() || self.has_shadows() {
             return None;
@@ -284,8 +284,8 @@ impl<'p, 'r> PassingLimits<'p, 'r> {
 pub enum TakeAnswer<'r> {
     /// The take passes, and there is nothing more to report. This is the usual answer. It owns nothing.
     Passes(Pass<'r>),
-    /// Limits deny the take, and there is nothing more to report. This is the usual answer to a client that sends too much. It
-    /// owns nothing.
+    /// Limits deny the take, and no ban and no shadow rule has a say. This is the usual answer to a client that sends too much. It
+    /// owns nothing, and does not list the limits.
     Denied(Denied<'r>),
     /// Any other decision.
     Decided(Decision),

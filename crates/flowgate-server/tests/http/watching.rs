@@ -1,6 +1,7 @@
 //! What people see of the traffic: the history, the rules in force, subjects, denials and bans.
 
 use flowgate::Span;
+use flowgate_testkit::resp;
 use serde_json::json;
 
 use super::*;
@@ -203,6 +204,51 @@ fn denials_are_told_one_by_one() {
     assert!(!answer.to_string().contains("secret"));
     let later = server.get("/v1/denials?after=1&rule=blocked&limit=10").json();
     assert_eq!((later["events"].as_array().unwrap().len(), &later["next"]), (1, &json!(3)));
+}
+
+/// Takes of a pipeline are planned together; those between other commands are not.
+#[test]
+fn denials_of_a_pipeline_are_told_as_those_of_single_commands() {
+    let rules = "[[rule]]\nname = \"post\"\nwhen = { act = \"post\" }\nby = [\"user\"]\nlimits = [\"2/60s\", \"3/10s\"]\n\
+                 action = \"captcha\"\n";
+    let config = format!("listen = {{ http = '127.0.0.1:0', resp = '127.0.0.1:0' }}\n{rules}");
+    let [together, apart] = [(); 2].map(|()| {
+        let mut config = Config::from_toml(&config).unwrap();
+        config.auth.admin_token.get_or_insert_with(|| Secret::new(ADMIN_TOKEN));
+        let server = Running::serve(config, |_| {});
+        assert_eq!(server.post("/v1/sample", r#"{"for":"1m"}"#).status, 200);
+        server
+    });
+    let take = |user: usize| {
+        let user = user.to_string();
+        resp::encode(&[b"FG.TAKE", b"1", b"act", b"post", b"page", b"7", b"user", user.as_bytes()])
+    };
+    let users: Vec<usize> = (0..40).map(|number| number % 5).collect();
+    let connect = |server: &Running| resp::Client::connect(server.server.resp.unwrap());
+    let mut client = connect(&together);
+    client.send(users.iter().flat_map(|user| take(*user)).collect::<Vec<u8>>());
+    let pipelined: Vec<String> = users.iter().map(|_| client.reply()).collect();
+    let mut client = connect(&apart);
+    let single: Vec<String> = users
+        .iter()
+        .map(|user| {
+            assert_eq!(client.call("PING"), "PONG");
+            client.send(take(*user));
+            client.reply()
+        })
+        .collect();
+    assert_eq!(pipelined, single);
+    assert_eq!(pipelined.iter().filter(|reply| reply.contains("captcha post")).count(), 30);
+    for path in ["/v1/denials", "/v1/subjects/post", "/v1/stats"] {
+        let [pipelined, single] = [&together, &apart].map(|server| server.get(path).json());
+        let told = |answer: &Value| match path {
+            "/v1/stats" => json!([answer["most_denied"]["subjects"], answer["hottest"]["subjects"]]),
+            _ => answer.clone(),
+        };
+        assert_eq!(told(&pipelined), told(&single), "{path}");
+    }
+    let recorded = [&together, &apart].map(|server| server.get("/v1/sample").json()["requests"].clone());
+    assert_eq!(recorded, [json!(40), json!(40)]);
 }
 
 #[test]

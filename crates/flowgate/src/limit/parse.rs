@@ -74,7 +74,7 @@ fn refuse_blanks_around_slash<'t>(rate: &str, mut words: impl Iterator<Item = &'
     };
     let expected =
         format!("no blanks around the slash: {}", shown(&format!("{}/{period}", rate.trim_end_matches('/'))));
-    Err(LimitError::new(Part::Limit, &format!("{rate}{slash}{period}"), expected))
+    Err(LimitError::new(Part::Limit, format!("{rate}{slash}{period}"), expected))
 }
 
 /// Refuses `5/60 s` and says how to write it.

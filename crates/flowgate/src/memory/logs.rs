@@ -5,7 +5,8 @@ use std::ops::{Index, IndexMut};
 
 use crate::algorithm::Log;
 
-/// Logs by the number of their place.
+/// Logs by the number of their place. The places come first, because [`Shard`](super::shard::Shard) wants them in its second
+/// cache line.
 #[derive(Debug, Default)]
 #[repr(C)]
 pub(super) struct Logs {

@@ -3,9 +3,9 @@
 //! A counter lies at the end of a chain: the slot says where the log is, the log where its entries are. Each link can be
 //! fetched once the one before has arrived. A caller with several requests at hand fetches each link for all of them:
 //!
-//! 1. The slots. Takes no lock.
+//! 1. The slots, and of the shard its lock and where its logs are. Takes no lock.
 //! 2. The logs that the slots name.
-//! 3. The oldest and the newest entry of each log, which a take reads and writes.
+//! 3. The oldest entry of each log, which a take reads, and the place behind the newest, which it writes.
 //!
 //! Nothing here changes a state or an answer, and none of it is ever needed.
 
@@ -63,9 +63,9 @@ impl MemoryStore {
 
     /// As [`MemoryStore::prefetch_several`] for each subject of a group, and further: their sliding logs. Leaves the group empty.
     pub fn prefetch_group(&self, group: &mut PrefetchGroup) {
-        for subject in &group.subjects {
-            self.prefetch_several(subject.key, subject.counters);
-            self.shards.prefetch_logs(subject.key.shard(self.shards.len()));
+        for PrefetchSubject { key, counters } in &group.subjects {
+            self.prefetch_several(*key, *counters);
+            self.shards.prefetch_second_line(key.shard(self.shards.len()));
         }
         group.subjects.chunks(PrefetchGroup::INLINE_SUBJECTS).for_each(|subjects| self.prefetch_logs(subjects));
         group.subjects.clear();

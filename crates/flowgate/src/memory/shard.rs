@@ -14,6 +14,7 @@ mod resize;
 #[cfg(test)]
 mod tests;
 
+use std::mem::offset_of;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -23,6 +24,7 @@ use super::changes::{CHANGED_GROUPS, Followed};
 use super::database::DatabaseCounts;
 use super::key::Tag;
 use super::logs::Logs;
+use super::shards::CACHE_LINE;
 use super::slot::{Kind, Label, Slot};
 use crate::algorithm::{Counter, Law, Log, State, StateKind};
 use crate::ban::{BanHit, Record};
@@ -65,6 +67,15 @@ pub(super) struct Shard {
     #[cfg(test)]
     touched: usize,
 }
+
+/// The mutex takes this many bytes before the shard.
+const MUTEX_BYTES: usize = 8;
+
+const _: () = {
+    let (groups, logs) = (offset_of!(Shard, changed_groups), offset_of!(Shard, logs));
+    assert!(MUTEX_BYTES + groups == CACHE_LINE, "changed groups begin the second line");
+    assert!(MUTEX_BYTES + logs + size_of::<Vec<u8>>() <= 2 * CACHE_LINE, "which also has the table of logs");
+};
 
 impl Shard {
     /// Loads the counter of a hit. A log moves out of the shard until [`Shard::keep`] brings it back.

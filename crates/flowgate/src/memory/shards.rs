@@ -54,8 +54,11 @@ fn counters_in(size: u64) -> usize {
     (size >> 32) as usize
 }
 
+/// The bytes of a cache line.
+pub(super) const CACHE_LINE: usize = 64;
+
 /// The number of slots in a cache line.
-const SLOTS_PER_LINE: usize = 64 / size_of::<Slot>();
+const SLOTS_PER_LINE: usize = CACHE_LINE / size_of::<Slot>();
 
 /// A shard behind its lock. Aligned, so that neighbours on other cores do not share its cache lines.
 #[derive(Debug, Default)]
@@ -161,18 +164,18 @@ impl Shards {
         prefetch((&raw const self.shards[index]).cast());
     }
 
-    /// Fetches the second cache line of a shard, which tells where its logs are.
+    /// Fetches the second cache line of a shard: the bits of its changed groups, and where its logs are.
     #[inline]
-    pub(super) fn prefetch_logs(&self, index: usize) {
-        prefetch((&raw const self.shards[index]).cast::<u8>().wrapping_add(64));
+    pub(super) fn prefetch_second_line(&self, index: usize) {
+        prefetch((&raw const self.shards[index]).cast::<u8>().wrapping_add(CACHE_LINE));
     }
 
     /// Fetches a shard, without its table.
     #[inline]
     pub(super) fn prefetch_shard(&self, index: usize) {
         if let Some(lock) = self.shards.get(index) {
-            let (lock, lines) = ((&raw const *lock).cast::<u8>(), size_of::<ShardLock>() / 64);
-            (0..lines).for_each(|line| prefetch(lock.wrapping_add(64 * line)));
+            let (lock, lines) = ((&raw const *lock).cast::<u8>(), size_of::<ShardLock>() / CACHE_LINE);
+            (0..lines).for_each(|line| prefetch(lock.wrapping_add(CACHE_LINE * line)));
         }
     }
 }

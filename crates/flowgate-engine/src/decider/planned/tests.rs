@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use flowgate::{MemoryConfig, MemoryStore, Op, Span, Time};
+use flowgate::{MemoryConfig, MemoryStore, Op, Reading, Span, Time};
 use proptest::prelude::*;
 
 use super::*;
@@ -17,8 +17,8 @@ const VALUES: [&str; 8] = ["", "a", "b", "/a/b", "7", "10.0.0.1", "::ffff:10.0.0
 
 #[derive(Clone, Debug)]
 enum Event {
-    /// Plans a take in one of two places, and decides it some time later.
-    Take { place: usize, fields: Fields, cost: u64, later: u64 },
+    /// Plans a take in one of two places, and decides it some time later, on a clock that may be ahead.
+    Take { place: usize, fields: Fields, cost: u64, later: u64, ahead: u64 },
     /// Bans a value by hand for some seconds.
     Ban { field: &'static str, value: &'static str, seconds: u64 },
     /// Puts the other rules in force.
@@ -58,9 +58,10 @@ fn rule() -> impl Strategy<Value = RuleDef> {
     let matcher = prop::sample::select(written.to_vec()).prop_map(|text| Matcher::parse(text).unwrap());
     let when = prop::collection::vec((name(), matcher), 0..3);
     let by = prop::collection::btree_set(name(), 0..3);
-    let flags = (any::<bool>(), prop::bool::weighted(0.2), any::<bool>());
+    let action = prop::sample::select(vec![Action::Allow, Action::Deny, Action::Other("captcha".into())]);
+    let flags = (any::<bool>(), prop::bool::weighted(0.2), action);
     (when, by, limits(), prop::option::weighted(0.3, ban()), flags).prop_map(|(when, by, limits, ban, flags)| {
-        let (count_denied, shadow, allows) = flags;
+        let (count_denied, shadow, action) = flags;
         let decides = matches!(limits, Limits::None);
         RuleDef {
             when: when.into_iter().map(|(field, matcher)| Condition::new(field, matcher)).collect(),
@@ -69,7 +70,7 @@ fn rule() -> impl Strategy<Value = RuleDef> {
             limits,
             count_denied,
             shadow,
-            action: if decides && allows { Action::Allow } else { Action::Deny },
+            action: if decides || action != Action::Allow { action } else { Action::Deny },
             ..RuleDef::named("")
         }
     })
@@ -104,10 +105,11 @@ fn requests() -> impl Strategy<Value = Vec<Fields>> {
 }
 
 fn events() -> impl Strategy<Value = Vec<Event>> {
-    let takes = (requests(), prop::collection::vec((0..2usize, 0..3u64, 0..4u64), 7)).prop_map(|(requests, rest)| {
-        let take = |(fields, (place, cost, later))| Event::Take { place, fields, cost, later };
-        requests.into_iter().zip(rest).map(take).collect()
-    });
+    let takes =
+        (requests(), prop::collection::vec((0..2usize, 0..3u64, 0..4u64, 0..3u64), 7)).prop_map(|(requests, rest)| {
+            let take = |(fields, (place, cost, later, ahead))| Event::Take { place, fields, cost, later, ahead };
+            requests.into_iter().zip(rest).map(take).collect()
+        });
     let ban = (name(), value(), 1..5u64).prop_map(|(field, value, seconds)| vec![Event::Ban { field, value, seconds }]);
     let some = prop_oneof![8 => takes, 1 => ban, 1 => Just(vec![Event::Reload])];
     prop::collection::vec(some, 1..8).prop_map(|events| events.concat())
@@ -137,9 +139,14 @@ fn told(decision: &Decision) -> String {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(600))]
     #[test]
-    fn a_plan_in_the_place_of_another_is_decided_as_a_new_one(policies in [policy(), policy()], events in events()) {
+    fn a_plan_in_the_place_of_another_is_decided_as_a_new_one(
+        policies in [policy(), policy()],
+        events in events(),
+        max_bytes in prop::sample::select(vec![0, 1 << 20]),
+    ) {
         let decider = || {
-            let memory = MemoryStore::new(MemoryConfig { seed: flowgate::Seed([1, 2]), ..MemoryConfig::default() });
+            let (seed, when_full) = (flowgate::Seed([1, 2]), flowgate::WhenFull::Deny);
+            let memory = MemoryStore::new(MemoryConfig { seed, max_bytes, when_full });
             let decider = Decider::new(memory);
             let sets = policies.each_ref().map(|policy| decider.compile(policy, None).unwrap());
             (decider, sets)
@@ -150,7 +157,7 @@ proptest! {
         let (mut in_force, mut now) = (0, Time::from_secs(1_700_000_000));
         for event in events {
             match event {
-                Event::Take { place, fields, cost, later } => {
+                Event::Take { place, fields, cost, later, ahead } => {
                     let (rules, plan) = (&planned_sets[in_force], &mut plans[place]);
                     let (names, texts): (Vec<_>, Vec<_>) = fields.iter().copied().unzip();
                     let list = lists.entry(names.clone()).or_insert_with(|| RequestNames::new(names));
@@ -159,9 +166,10 @@ proptest! {
                     planning.plan_ahead(rules, cost, list, &texts, &mut anew);
                     prop_assert_eq!(format!("{:?}", plan.evaluation), format!("{:?}", anew.evaluation));
                     now = now + Span::from_secs(later);
+                    let at = Reading { now, ahead: Span::from_secs(ahead) };
                     let request = || Request::from_iter(fields.iter().copied()).cost(cost);
-                    let answer = planning.decide_planned(rules, plan, &mut buffer, request, now.into());
-                    let expected = plain.decide_by(&plain_sets[in_force], Op::Take, &request(), now);
+                    let answer = planning.decide_planned(rules, plan, &mut buffer, request, at);
+                    let expected = plain.decide_by(&plain_sets[in_force], Op::Take, &request(), at);
                     match answer.unwrap() {
                         TakeAnswer::Passes(pass) => prop_assert_eq!(told(&pass.into_decision()), told(&expected)),
                         TakeAnswer::Decided(decision) => prop_assert_eq!(told(&decision), told(&expected)),
@@ -171,6 +179,7 @@ proptest! {
                             prop_assert_eq!(Some(denied.rule().name()), expected.rule().map(|rule| rule.name()));
                             prop_assert!(!expected.exceeded().is_empty() && expected.banned_until().is_none());
                             prop_assert!(!expected.allowed() && expected.shadow.is_empty());
+                            prop_assert_eq!(denied.rule().action.as_str(), expected.action());
                         }
                     }
                 }

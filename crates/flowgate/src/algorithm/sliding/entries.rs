@@ -215,10 +215,12 @@ impl Entries {
         *self = Entries::Ring { words, first: 0, len, unchanged, total };
     }
 
-    /// The usual charge, in one pass: entries of one word leave a ring, and one entry is added after the newest, which
-    /// leaves at `last_leaves_at` and is not read: it mostly lies in another cache line than the oldest.
-    /// Returns `None` and changes nothing if the charge is not of this kind: an entry has two words or joins the newest,
-    /// the ring must grow or shrink, or it would have more than `most` units.
+    /// The usual charge, in one pass: entries of one word leave a ring, and one entry is added after the newest.
+    /// Returns `None` and changes nothing if the charge is not of this kind: the new entry or one that leaves has two words,
+    /// the new entry joins the newest, the ring must grow or shrink, or it would have more than `most` units.
+    ///
+    /// The caller knows when the newest entry leaves. To read that entry would mean to wait for a cache line that nothing else
+    /// of the charge needs.
     #[inline]
     pub(super) fn charge_usual(&mut self, new: Entry, now: u64, most: u64, last_leaves_at: u64) -> Option<UsualCharge> {
         debug_assert_eq!(last_leaves_at, self.last_leaves_at());
@@ -228,10 +230,10 @@ impl Entries {
             return None;
         }
         let (mut oldest, mut dropped, mut left) = (usize::from(*first), 0, 0);
-        // The loop ends at the newest entry, which has not left.
+        // The loop ends at the newest entry at the latest, which has not left.
         loop {
             let Entry { leaves_at, units } = match words.get(oldest) {
-                Some(&word) if packed::is_short(word) => packed::short_entry(word),
+                Some(&word) if dropped < usize::from(*len) && packed::is_short(word) => packed::short_entry(word),
                 _ => return None,
             };
             if leaves_at > now {
