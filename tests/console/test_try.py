@@ -125,7 +125,7 @@ class Try(Journey):
         page = self.open(server, "#/try")
         page.get_by_role("button", name="Stop").click()
         expect(page.get_by_text("The sample has 100 subjects of this rule.")).to_be_visible()
-        expect(page.get_by_text(re.compile("99.9 % of users"))).to_be_visible()
+        expect(page.get_by_text(re.compile("all 100 users"))).to_be_visible()
 
     def test_a_loosened_limit_tells_who_newly_passes_on_a_phone_too(self):
         server = self.server(FORUM)

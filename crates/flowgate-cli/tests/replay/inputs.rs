@@ -365,7 +365,7 @@ fn advice_needs_no_report() {
     let plain = bench.replay(&input, b"").stdout;
     assert!(plain.ends_with(hint) && !plain.contains("To leave"), "{plain}");
     let advised = bench.replay(&[&input[..], &["--advice"]].concat(), b"").stdout;
-    assert!(advised.contains("To leave 99.9 % of users alone: 10 a minute (now 2).\n"), "{advised}");
+    assert!(advised.contains("To leave the only user alone: 10 a minute (now 2).\n"), "{advised}");
     assert!(!advised.contains(hint), "{advised}");
     // If there are several limits, the output and the report say that each was tried alone.
     let alone =

@@ -7,22 +7,32 @@ use crate::format::length;
 
 const NANOS_PER_SECOND: u64 = 1_000_000_000;
 
-/// `To leave 99.9 % of addresses alone: 101 a minute (now 20).`
+/// Of fewer subjects than this, one is more than the tenth of a percent that the advice gives up.
+const FEWEST_FOR_A_SHARE: u64 = 1_000;
+
+/// `To leave 99.9 % of addresses alone: 101 a minute (now 20).`, or for few of them `To leave all 51 addresses alone: ..`.
 pub(super) fn sentence(curve: &Curve) -> String {
     let (Some(configured), Some(first), Some(last)) =
         (curve.points.get(curve.configured), curve.points.first(), curve.points.last())
     else {
         return String::new();
     };
-    let (now, whom) = (&configured.count, subjects(&curve.by));
+    let now = &configured.count;
+    let share = |number: u64, [one, many]: [String; 2]| match number {
+        1 => format!("the only {one}"),
+        _ if number < FEWEST_FOR_A_SHARE && curve.one_in == 1 => format!("all {number} {many}"),
+        _ => format!("99.9 % of {many}"),
+    };
+    let requests = share(curve.requests, ["request", "requests"].map(str::to_owned));
+    let whom = share(curve.subjects, subjects(&curve.by));
     // A burst that was tried with the count belongs to the advice.
     let rate = |point: &Point| match point.limit.split(' ').find(|option| option.starts_with("burst=")) {
         Some(burst) => format!("{} {} with {burst}", point.count, curve.period),
         None => format!("{} {}", point.count, curve.period),
     };
     let spared = match curve.by.is_empty() {
-        true => "lets 99.9 % of requests pass".to_owned(),
-        false => format!("leaves 99.9 % of {whom} alone"),
+        true => format!("lets {requests} pass"),
+        false => format!("leaves {whom} alone"),
     };
     match curve.spares {
         None => format!("No count tried, up to {}, {spared} (now {now}).", rate(last)),
@@ -33,8 +43,8 @@ pub(super) fn sentence(curve: &Curve) -> String {
         Some(index) if index == curve.configured => format!("{} {spared}, as configured.", rate(configured)),
         Some(index) => {
             let goal = match curve.by.is_empty() {
-                true => "To let 99.9 % of requests pass".to_owned(),
-                false => format!("To leave 99.9 % of {whom} alone"),
+                true => format!("To let {requests} pass"),
+                false => format!("To leave {whom} alone"),
             };
             let count = curve.points.get(index).map(rate).unwrap_or_default();
             format!("{goal}: {count} (now {now}).")
@@ -42,19 +52,20 @@ pub(super) fn sentence(curve: &Curve) -> String {
     }
 }
 
-/// The subjects of a rule, in the plural.
-fn subjects(by: &[String]) -> String {
-    match by {
+/// A subject of a rule, and several.
+fn subjects(by: &[String]) -> [String; 2] {
+    let known = match by {
         [field] => match field.as_str() {
-            "ip" => "addresses".to_owned(),
-            "user" => "users".to_owned(),
-            "host" => "hosts".to_owned(),
-            "path" => "paths".to_owned(),
-            "header.user-agent" => "user agents".to_owned(),
-            other => format!("values of {other}"),
+            "ip" => ["address", "addresses"],
+            "user" => ["user", "users"],
+            "host" => ["host", "hosts"],
+            "path" => ["path", "paths"],
+            "header.user-agent" => ["user agent", "user agents"],
+            other => return ["value", "values"].map(|noun| format!("{noun} of {other}")),
         },
-        _ => "subjects".to_owned(),
-    }
+        _ => ["subject", "subjects"],
+    };
+    known.map(str::to_owned)
 }
 
 /// `a minute`, `in 10 min`
@@ -77,6 +88,18 @@ mod tests {
     use super::*;
 
     fn advice(by: &[&str], seconds: u64, denied: &[u64], configured: usize, spares: Option<usize>) -> String {
+        advice_of(1000, by, seconds, denied, configured, spares)
+    }
+
+    /// As [`advice`], for so many requests, of as many subjects.
+    fn advice_of(
+        number: u64,
+        by: &[&str],
+        seconds: u64,
+        denied: &[u64],
+        configured: usize,
+        spares: Option<usize>,
+    ) -> String {
         let point = |(index, &denied): (usize, &u64)| Point {
             count: (10 * (index + 1)).to_string(),
             millionths: 0,
@@ -91,8 +114,8 @@ mod tests {
             by: by.iter().map(ToString::to_string).collect(),
             period: period(Period::secs(seconds).unwrap()),
             advice: String::new(),
-            requests: 1000,
-            subjects: 1000,
+            requests: number,
+            subjects: number,
             one_in: 1,
             evicted: 0,
             points: denied.iter().enumerate().map(point).collect(),
@@ -123,6 +146,15 @@ mod tests {
                 "No count tried, up to 20 a minute, leaves 99.9 % of addresses alone (now 10).",
             ),
             (advice(&[], 600, &[9, 2, 0], 0, Some(1)), "To let 99.9 % of requests pass: 20 in 10 min (now 10)."),
+            (
+                advice_of(51, &["ip"], 60, &[9, 2, 0], 0, Some(2)),
+                "To leave all 51 addresses alone: 30 a minute (now 10).",
+            ),
+            (advice_of(51, &[], 60, &[9, 0], 0, Some(1)), "To let all 51 requests pass: 20 a minute (now 10)."),
+            (
+                advice_of(1, &["ip"], 60, &[9, 0], 0, None),
+                "No count tried, up to 20 a minute, leaves the only address alone (now 10).",
+            ),
         ] {
             assert_eq!(advice, expected);
         }
