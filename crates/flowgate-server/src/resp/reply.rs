@@ -114,22 +114,10 @@ fn write_number(out: &mut Vec<u8>, kind: u8, number: i64) {
 
 #[inline(never)]
 fn write_long_number(out: &mut Vec<u8>, kind: u8, number: i64) {
-    if number < 0 {
-        out.push(kind);
-        return write_digits(out, b'-', number.unsigned_abs());
-    }
-    write_digits(out, kind, number as u64);
-}
-
-/// The last two digits of a number stand in the place of the line end behind the others.
-fn write_digits(out: &mut Vec<u8>, kind: u8, number: u64) {
-    if number < SHORT_NUMBERS.len() as u64 - 1 {
-        return write_number(out, kind, number as i64);
-    }
-    write_digits(out, kind, number / 100);
-    let pair = (number % 100) as u8;
-    out.truncate(out.len() - LINE_END.len());
-    out.extend_from_slice(&[b'0' + pair / 10, b'0' + pair % 10, b'\r', b'\n']);
+    let mut digits = itoa::Buffer::new();
+    out.push(kind);
+    out.extend_from_slice(digits.format(number).as_bytes());
+    out.extend_from_slice(LINE_END);
 }
 
 /// The numbers from -1 to 998 with their line ends. The first byte of each word, which is the lowest, is free for the kind; the
