@@ -10,8 +10,10 @@ use crate::rules::RuleSet;
 impl Decider {
     /// Plans a take ahead of its decision. A caller with several requests plans them all, prefetches the counters of
     /// [their subjects](PlannedTake::subjects), and then decides one after the other. The answers are the same, and the
-    /// cache misses overlap. `texts` are the values of the fields with these names. The new plan replaces an older one, and reuses its evaluation if that holds for the new request,
-    /// too.
+    /// cache misses overlap. `texts` are the values of the fields with these names. The new plan replaces an older one, and
+    /// reuses its evaluation if that holds for the new request, too.
+    // Without the hint the compiler no longer inlines the loop over the rules into decisions that are not planned ahead.
+    #[inline]
     pub fn plan_ahead(
         &self,
         rules: &RuleSet,
