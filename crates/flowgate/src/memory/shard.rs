@@ -9,6 +9,7 @@
 //! Invariant  Each slot lies at or after its home position, no empty slot between the two. The last slot is empty.
 //! Invariant  What the shard holds was reserved of the budget before it was allocated, and is given back with it.
 
+mod bans;
 mod fast_path;
 mod resize;
 #[cfg(test)]
@@ -27,7 +28,6 @@ use super::logs::Logs;
 use super::shards::CACHE_LINE;
 use super::slot::{Kind, Label, Slot};
 use crate::algorithm::{Counter, Law, Log, State, StateKind};
-use crate::ban::{BanHit, Record};
 use crate::class::Class;
 use crate::plan::{Hit, LoadedCounter};
 pub(super) use resize::{RESERVED_BYTES, Room, SpareRoom};
@@ -140,65 +140,6 @@ impl Shard {
         self.put(tag, main);
         if hit.limit.after_window().is_some() {
             self.put(tag.seen(), second);
-        }
-        self.settle(budget);
-    }
-
-    /// The last ban and the strikes.
-    pub(super) const SLOTS_OF_BAN: usize = 2;
-
-    /// Loads what is remembered of the subject of a ban.
-    pub(super) fn load_ban(&mut self, hit: &mut BanHit<'_>) {
-        let tag = hit.key.tag();
-        hit.no_room = false;
-        hit.lost = false;
-        if hit.watches {
-            // A ban stays where it is.
-            hit.record.last = match self.find(tag).map(|index| self.slots[index].take(&mut self.logs)) {
-                Ok(State::Banned(last)) => Some(last),
-                _ => None,
-            };
-            return;
-        }
-        if let State::Banned(last) = self.take(tag) {
-            hit.record.last = Some(last);
-        }
-        if let State::Sliding(log) = self.take(tag.seen()) {
-            hit.record.strikes = Some(log);
-        }
-    }
-
-    /// The number of slots that the record of a loaded ban may need and does not have: one for the first strike. A ban uses
-    /// the slot of its strikes.
-    pub(super) fn missing_ban(hit: &BanHit<'_>) -> usize {
-        usize::from(hit.record.strikes.is_none() && !hit.watches)
-    }
-
-    /// Whether the plan only looks for these bans and none of them is remembered.
-    #[inline]
-    pub(super) fn is_clear(&self, bans: &[BanHit<'_>]) -> bool {
-        bans.iter().all(|ban| ban.watches && self.find(ban.key.tag()).is_err())
-    }
-
-    /// Keeps what is remembered of the subject of a ban. The strikes lie beside the ban as an `after=` counter lies
-    /// beside its limit's own, and both are forgotten together.
-    pub(super) fn keep_ban(&mut self, hit: &mut BanHit<'_>, now: u64, budget: &Budget) {
-        if hit.watches {
-            return;
-        }
-        let tag = hit.key.tag();
-        let Record { last, strikes } = std::mem::take(&mut hit.record);
-        let label = |mark| Label { mark, class: Class::EXHAUSTED };
-        // Without room, only what has a slot already is kept. The strikes come first: the ban that they lead to takes
-        // their place.
-        if !hit.no_room || self.find(tag.seen()).is_ok() {
-            let slot =
-                strikes.and_then(|strikes| self.slot(tag.seen(), State::Sliding(strikes), label(0), now, budget));
-            self.put(tag.seen(), slot);
-        }
-        if !hit.no_room || self.find(tag).is_ok() {
-            let slot = last.and_then(|last| self.slot(tag, State::Banned(last), label(last.level), now, budget));
-            self.put(tag, slot);
         }
         self.settle(budget);
     }
