@@ -25,8 +25,8 @@ enum Command {
     /// Show what a journal holds: counters by algorithm, sizes, generations and damage
     ///
     /// Reveals no key, changes nothing, and works beside a running server. Exits with 1 if a part is damaged,
-    /// if there is no journal, or if a server would refuse the directory: its seed is missing, damaged or that of
-    /// another journal.
+    /// if there is no journal, or if a server would refuse the directory because of its seed: the seed is missing,
+    /// damaged, or belongs to another journal.
     Inspect {
         /// The directory: store.dir, or the state directory
         directory: PathBuf,

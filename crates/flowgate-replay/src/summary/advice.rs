@@ -91,7 +91,7 @@ mod tests {
         advice_of(1000, by, seconds, denied, configured, spares)
     }
 
-    /// As [`advice`], for so many requests, of as many subjects.
+    /// The advice where `number` requests came from as many subjects.
     fn advice_of(
         number: u64,
         by: &[&str],
